@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-device", &["weft-wire", "weft-kernel"]),
     ("weft-cluster", &["weft-wire"]),
     ("weft-database", &["weft-wire", "weft-cluster"]),
+    ("weft-membership", &[]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),

@@ -6,9 +6,9 @@
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
-use simulation::{Cluster, SECOND_NS};
+use simulation::{SECOND_NS, SimulatedCluster};
 use std::time::{Duration, Instant};
-use weft_membership::{Change, Condition};
+use weft_membership::{Condition, MemberChange};
 
 const HELP: &str = "\
 simulates the failure detection of a cluster
@@ -22,7 +22,7 @@ simulates the failure detection of a cluster
   --seed N         of all that is random (1)
 ";
 
-struct Wanted {
+struct Simulated {
     hosts: usize,
     hours: f64,
     minutes: f64,
@@ -32,9 +32,9 @@ struct Wanted {
     seed: u64,
 }
 
-fn wanted() -> Result<Wanted, String> {
+fn wanted() -> Result<Simulated, String> {
     let minutes = f64::INFINITY;
-    let mut wanted = Wanted { hosts: 1000, hours: 1.0, minutes, kills: 100, freezes: 0, loss: 0.01, seed: 1 };
+    let mut wanted = Simulated { hosts: 1000, hours: 1.0, minutes, kills: 100, freezes: 0, loss: 0.01, seed: 1 };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let value = arguments.next().unwrap_or_default();
@@ -62,7 +62,7 @@ fn main() {
         eprintln!("{what}");
         std::process::exit(2);
     });
-    let mut cluster = Cluster::settled(wanted.hosts, wanted.seed);
+    let mut cluster = SimulatedCluster::settled(wanted.hosts, wanted.seed);
     cluster.weather.loss = wanted.loss;
     println!("{} hosts, {} % loss, seed {}", wanted.hosts, wanted.loss * 100.0, wanted.seed);
     stay_healthy(&mut cluster, &wanted);
@@ -71,16 +71,16 @@ fn main() {
 }
 
 /// Nothing fails: whoever is suspected now is so wrongly.
-fn stay_healthy(cluster: &mut Cluster, wanted: &Wanted) {
+fn stay_healthy(cluster: &mut SimulatedCluster, wanted: &Simulated) {
     let (begin, begin_ns) = (Instant::now(), cluster.now_ns);
     let mut told = begin;
     let (mut suspicions, mut deaths) = (0, 0);
-    let hours = |cluster: &Cluster| (cluster.now_ns - begin_ns) as f64 / (3600.0 * SECOND_NS as f64);
+    let hours = |cluster: &SimulatedCluster| (cluster.now_ns - begin_ns) as f64 / (3600.0 * SECOND_NS as f64);
     while hours(cluster) < wanted.hours && begin.elapsed().as_secs_f64() < wanted.minutes * 60.0 {
         cluster.run(60 * SECOND_NS);
         for seen in std::mem::take(&mut cluster.seen) {
-            suspicions += usize::from(matches!(seen.change, Change::Suspect { .. }));
-            deaths += usize::from(matches!(seen.change, Change::Dead { .. } | Change::Restarted { .. }));
+            suspicions += usize::from(matches!(seen.change, MemberChange::Suspect { .. }));
+            deaths += usize::from(matches!(seen.change, MemberChange::Dead { .. } | MemberChange::Restarted { .. }));
         }
         if told.elapsed() > Duration::from_secs(20) {
             told = Instant::now();
@@ -96,18 +96,18 @@ fn stay_healthy(cluster: &mut Cluster, wanted: &Wanted) {
     println!("  sent by each host in a second: {datagrams:.2} datagrams, {bytes:.0} bytes");
 }
 
-fn freeze(cluster: &mut Cluster, freezes: usize) {
+fn freeze(cluster: &mut SimulatedCluster, freezes: usize) {
     for round in 0..freezes {
         let host = cluster.chance.below(cluster.nodes.len() as u64) as usize;
         cluster.freeze(host, 2 * SECOND_NS);
         cluster.run(5 * SECOND_NS);
         eprint!("\rfrozen {round} of {freezes}");
     }
-    let suspicions = cluster.seen.iter().filter(|seen| matches!(seen.change, Change::Suspect { .. })).count();
+    let suspicions = cluster.seen.iter().filter(|seen| matches!(seen.change, MemberChange::Suspect { .. })).count();
     println!("frozen for 2 s: {freezes} hosts, {suspicions} suspicions");
 }
 
-fn kill(cluster: &mut Cluster, kills: usize) {
+fn kill(cluster: &mut SimulatedCluster, kills: usize) {
     let mut took_ms = Vec::new();
     let mut missed = 0;
     for round in 0..kills {
@@ -117,14 +117,14 @@ fn kill(cluster: &mut Cluster, kills: usize) {
         cluster.run(moment_ns);
         let (member, killed_ns) = (cluster.member(host), cluster.now_ns);
         cluster.kill(host);
-        let known = |cluster: &Cluster| {
+        let known = |cluster: &SimulatedCluster| {
             let silent = |by: usize| matches!(cluster.condition(by, host), Condition::Suspect { .. });
             cluster.up().all(silent)
         };
         match cluster.run_until(60 * SECOND_NS, |cluster| known(cluster)) {
             None => missed += 1,
             Some(_) => {
-                let of_it = |change| matches!(change, Change::Suspect { member: of, .. } if of == member);
+                let of_it = |change| matches!(change, MemberChange::Suspect { member: of, .. } if of == member);
                 let last = cluster.seen.iter().rfind(|seen| of_it(seen.change)).map_or(0, |seen| seen.at_ns);
                 took_ms.push((last - killed_ns) / 1_000_000);
             }

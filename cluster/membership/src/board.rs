@@ -3,23 +3,23 @@
 //! An accusation is shown only when it has stood for [`HOLD_NS`]. A member that is well refutes it long before, so nobody
 //! sees the accusations that two halves of a network exchange when they find each other again.
 
+use crate::repute::Repute;
 use crate::roster::Roster;
-use crate::standing::Standing;
-use crate::{Change, Condition, HOLD_NS, SILENCE_NS};
+use crate::{Condition, HOLD_NS, MemberChange, SILENCE_NS};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
-    shown: Vec<Shown>,
+    shown: Vec<BoardLine>,
     /// Members of whom there may be something to tell; each is there once.
     queue: VecDeque<usize>,
-    held: Vec<Held>,
+    held: Vec<Accusation>,
     /// Who is shown as suspect.
     suspects: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct BoardLine {
     condition: Condition,
     incarnation: u64,
     /// What the caller was told last.
@@ -30,7 +30,7 @@ struct Shown {
 
 /// An accusation that nobody sees yet.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Accusation {
     member: usize,
     until_ns: u64,
 }
@@ -38,7 +38,8 @@ struct Held {
 impl Board {
     pub(crate) fn new(size: usize) -> Self {
         let unseen = Condition::Unseen;
-        let shown = Shown { condition: unseen, incarnation: 0, told: unseen, told_incarnation: 0, is_queued: false };
+        let shown =
+            BoardLine { condition: unseen, incarnation: 0, told: unseen, told_incarnation: 0, is_queued: false };
         Self { shown: vec![shown; size], queue: VecDeque::new(), held: Vec::new(), suspects: Vec::new() }
     }
 
@@ -56,19 +57,19 @@ impl Board {
         &self.suspects
     }
 
-    /// A member has another standing. Whether it became usable by it, or ceased to be.
-    pub(crate) fn note(&mut self, now_ns: u64, member: usize, standing: Standing) -> bool {
+    /// A member has another repute. Whether it became usable by it, or ceased to be.
+    pub(crate) fn note(&mut self, now_ns: u64, member: usize, repute: Repute) -> bool {
         let was_usable = self.is_usable(member);
-        self.shown[member].incarnation = standing.incarnation;
+        self.shown[member].incarnation = repute.incarnation;
         self.held.retain(|held| held.member != member);
         let condition = self.condition(member);
-        if standing.has_ended() {
+        if repute.has_ended() {
             self.show(member, Condition::Dead);
-        } else if !standing.is_accused() {
-            self.show(member, if standing.is_unseen() { Condition::Unseen } else { Condition::Alive });
+        } else if !repute.is_accused() {
+            self.show(member, if repute.is_unseen() { Condition::Unseen } else { Condition::Alive });
         } else {
             if !matches!(condition, Condition::Suspect { .. }) {
-                self.held.push(Held { member, until_ns: now_ns + HOLD_NS });
+                self.held.push(Accusation { member, until_ns: now_ns + HOLD_NS });
             }
             self.show(member, condition);
         }
@@ -77,7 +78,8 @@ impl Board {
 
     /// Shows the accusations that have stood long enough. Whether there were any.
     pub(crate) fn expire(&mut self, now_ns: u64) -> bool {
-        let (due, held): (Vec<Held>, Vec<Held>) = self.held.iter().partition(|held| held.until_ns <= now_ns);
+        let (due, held): (Vec<Accusation>, Vec<Accusation>) =
+            self.held.iter().partition(|held| held.until_ns <= now_ns);
         self.held = held;
         for held in &due {
             let since_ns = held.until_ns.saturating_sub(HOLD_NS + SILENCE_NS);
@@ -103,7 +105,7 @@ impl Board {
     }
 
     /// The next change; several of one member come as the last of them.
-    pub(crate) fn poll(&mut self, roster: &Roster) -> Option<Change> {
+    pub(crate) fn poll(&mut self, roster: &Roster) -> Option<MemberChange> {
         while let Some(at) = self.queue.pop_front() {
             let shown = &mut self.shown[at];
             shown.is_queued = false;
@@ -112,7 +114,7 @@ impl Board {
             if is_another && shown.condition != Condition::Dead {
                 (shown.told, shown.told_incarnation) = (Condition::Alive, incarnation);
                 self.enqueue(at);
-                return Some(Change::Restarted { member, incarnation });
+                return Some(MemberChange::Restarted { member, incarnation });
             }
             shown.told_incarnation = incarnation;
             if shown.told == shown.condition {
@@ -121,9 +123,11 @@ impl Board {
             shown.told = shown.condition;
             match shown.condition {
                 Condition::Unseen => {}
-                Condition::Alive => return Some(Change::Alive { member, incarnation }),
-                Condition::Suspect { since_ns } => return Some(Change::Suspect { member, incarnation, since_ns }),
-                Condition::Dead => return Some(Change::Dead { member, incarnation }),
+                Condition::Alive => return Some(MemberChange::Alive { member, incarnation }),
+                Condition::Suspect { since_ns } => {
+                    return Some(MemberChange::Suspect { member, incarnation, since_ns });
+                }
+                Condition::Dead => return Some(MemberChange::Dead { member, incarnation }),
             }
         }
         None
@@ -131,10 +135,10 @@ impl Board {
 
     /// Takes over what another board shows of a member that has another place there.
     pub(crate) fn adopt(&mut self, member: usize, from: &Self, there: usize) {
-        self.shown[member] = Shown { is_queued: false, condition: Condition::Unseen, ..from.shown[there] };
+        self.shown[member] = BoardLine { is_queued: false, condition: Condition::Unseen, ..from.shown[there] };
         self.show(member, from.condition(there));
         let held = from.held.iter().filter(|held| held.member == there);
-        self.held.extend(held.map(|held| Held { member, ..*held }));
+        self.held.extend(held.map(|held| Accusation { member, ..*held }));
     }
 
     fn show(&mut self, member: usize, condition: Condition) {
@@ -160,13 +164,13 @@ mod tests {
     use super::*;
     use crate::MemberId;
 
-    const SEEN: Standing = Standing { incarnation: 5, count: 0 };
+    const SEEN: Repute = Repute { incarnation: 5, count: 0 };
 
     fn board() -> (Board, Roster) {
         let roster = Roster::new(vec![MemberId(40), MemberId(41)]);
         let mut board = Board::new(2);
         board.note(0, 1, SEEN);
-        assert_eq!(board.poll(&roster), Some(Change::Alive { member: MemberId(41), incarnation: 5 }));
+        assert_eq!(board.poll(&roster), Some(MemberChange::Alive { member: MemberId(41), incarnation: 5 }));
         (board, roster)
     }
 
@@ -186,17 +190,17 @@ mod tests {
         board.note(SILENCE_NS + 7, 1, SEEN.accused());
         assert_eq!(board.due_ns(), Some(SILENCE_NS + 7 + HOLD_NS));
         assert!(board.expire(SILENCE_NS + 7 + HOLD_NS) && !board.is_usable(1));
-        let suspect = Change::Suspect { member: MemberId(41), incarnation: 5, since_ns: 7 };
+        let suspect = MemberChange::Suspect { member: MemberId(41), incarnation: 5, since_ns: 7 };
         assert_eq!((board.poll(&roster), board.poll(&roster)), (Some(suspect), None));
     }
 
     #[test]
     fn a_new_incarnation_that_is_silent_at_once_is_told_as_both() {
         let (mut board, roster) = board();
-        board.note(0, 1, Standing::first(6).accused());
+        board.note(0, 1, Repute::first(6).accused());
         board.expire(HOLD_NS);
-        let restarted = Change::Restarted { member: MemberId(41), incarnation: 6 };
-        let suspect = Change::Suspect { member: MemberId(41), incarnation: 6, since_ns: 0 };
+        let restarted = MemberChange::Restarted { member: MemberId(41), incarnation: 6 };
+        let suspect = MemberChange::Suspect { member: MemberId(41), incarnation: 6, since_ns: 0 };
         assert_eq!([board.poll(&roster), board.poll(&roster)], [Some(restarted), Some(suspect)]);
     }
 

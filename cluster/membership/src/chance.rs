@@ -16,7 +16,7 @@ impl Chance {
 
     /// One of the numbers below `bound`; 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.word()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Whether something happens that does so with this probability.

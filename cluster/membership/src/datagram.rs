@@ -1,11 +1,11 @@
 //! What members say to each other, as bytes. All numbers are little-endian; docs/wire/membership.md has the table.
 //!
-//! Every datagram is a sign of life with the sender's own standing and the digest of its roster. The rest is lists that
+//! Every datagram is a sign of life with the sender's own repute and the digest of its roster. The rest is lists that
 //! are mostly empty.
 
 use crate::MemberId;
+use crate::repute::Repute;
 use crate::roster::GROUPS;
-use crate::standing::Standing;
 
 /// The first byte of every datagram. Other versions may mean anything by what follows it.
 pub const VERSION: u8 = 1;
@@ -20,7 +20,7 @@ const HEAD_BYTES: usize = 40;
 const SAID_BYTES: usize = 20;
 const ASKED_BYTES: usize = 8;
 const TOLD_BYTES: usize = 10;
-/// How many standings fit into a datagram that has nothing else.
+/// How many reputes fit into a datagram that has nothing else.
 pub(crate) const SAID_MAX: usize = (DATAGRAM_BYTES - HEAD_BYTES) / SAID_BYTES;
 /// Members that one datagram may ask about.
 pub(crate) const ASKED_MAX: usize = 8;
@@ -34,10 +34,10 @@ pub(crate) struct Datagram {
     pub(crate) number: u32,
     pub(crate) to: MemberId,
     /// The sender's own.
-    pub(crate) standing: Standing,
+    pub(crate) repute: Repute,
     pub(crate) digest: u64,
     /// What the sender says of members.
-    pub(crate) said: Vec<(MemberId, Standing)>,
+    pub(crate) said: Vec<(MemberId, Repute)>,
     /// Of whom the sender asks whether the receiver hears them.
     pub(crate) asked: Vec<MemberId>,
     /// Whom the sender hears, and how many milliseconds ago.
@@ -63,14 +63,14 @@ impl Datagram {
         bytes.extend(self.heard_ms.to_le_bytes());
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.to.0.to_le_bytes());
-        bytes.extend(self.standing.incarnation.to_le_bytes());
+        bytes.extend(self.repute.incarnation.to_le_bytes());
         bytes.extend(self.digest.to_le_bytes());
-        bytes.extend(self.standing.count.to_le_bytes());
+        bytes.extend(self.repute.count.to_le_bytes());
         bytes.extend([self.said.len(), self.asked.len(), self.told.len(), groups].map(|count| count as u8));
-        for (member, standing) in &self.said {
+        for (member, repute) in &self.said {
             bytes.extend(member.0.to_le_bytes());
-            bytes.extend(standing.incarnation.to_le_bytes());
-            bytes.extend(standing.count.to_le_bytes());
+            bytes.extend(repute.incarnation.to_le_bytes());
+            bytes.extend(repute.count.to_le_bytes());
         }
         self.asked.iter().for_each(|member| bytes.extend(member.0.to_le_bytes()));
         for (member, age_ms) in &self.told {
@@ -85,22 +85,22 @@ impl Datagram {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         match bytes.first() {
             None => Err(Unreadable::Malformed),
-            Some(&VERSION) => Reader(&bytes[1..]).datagram().ok_or(Unreadable::Malformed),
+            Some(&VERSION) => DatagramReader(&bytes[1..]).datagram().ok_or(Unreadable::Malformed),
             Some(&version) => Err(Unreadable::Version(version)),
         }
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct DatagramReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl DatagramReader<'_> {
     fn datagram(&mut self) -> Option<Datagram> {
         let flags = self.byte()?;
         let heard_ms = self.short()?;
         let number = self.int()?;
         let to = self.member()?;
         let (incarnation, digest, count) = (self.long()?, self.long()?, self.int()?);
-        let standing = Some(Standing { incarnation, count }).filter(|standing| standing.is_sound())?;
+        let repute = Some(Repute { incarnation, count }).filter(|repute| repute.is_sound())?;
         let [said, asked, told, groups] = self.take()?;
         let (said, asked, told) = (usize::from(said), usize::from(asked), usize::from(told));
         let groups = usize::from(groups);
@@ -116,11 +116,11 @@ impl Reader<'_> {
             GROUPS => Some(self.groups()?),
             _ => return None,
         };
-        Some(Datagram { flags, heard_ms, number, to, standing, digest, said, asked, told, groups })
+        Some(Datagram { flags, heard_ms, number, to, repute, digest, said, asked, told, groups })
     }
 
-    fn said(&mut self) -> Option<(MemberId, Standing)> {
-        let said = (self.member()?, Standing { incarnation: self.long()?, count: self.int()? });
+    fn said(&mut self) -> Option<(MemberId, Repute)> {
+        let said = (self.member()?, Repute { incarnation: self.long()?, count: self.int()? });
         said.1.is_sound().then_some(said)
     }
 
@@ -164,12 +164,12 @@ mod tests {
     use super::*;
 
     fn full() -> Datagram {
-        let said = (0..30).map(|number| (MemberId(number), Standing::first(number).accused())).collect();
+        let said = (0..30).map(|number| (MemberId(number), Repute::first(number).accused())).collect();
         let told = vec![(MemberId(9), 44), (MemberId(10), u16::MAX)];
         let groups = Some(Box::new(std::array::from_fn(|group| group as u32 * 77)));
-        let standing = Standing::first(u64::MAX);
+        let repute = Repute::first(u64::MAX);
         let (to, asked) = (MemberId(u64::MAX), vec![MemberId(5); ASKED_MAX]);
-        Datagram { flags: ANSWER, heard_ms: 500, number: 70_000, to, standing, digest: 1, said, asked, told, groups }
+        Datagram { flags: ANSWER, heard_ms: 500, number: 70_000, to, repute, digest: 1, said, asked, told, groups }
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
             assert_eq!(Datagram::read(&bytes[..end]), Err(Unreadable::Malformed), "{end} bytes");
         }
         assert_eq!(Datagram::read(&[bytes, vec![0]].concat()), Err(Unreadable::Malformed));
-        let standing = Standing { incarnation: u64::MAX, count: 0 };
-        assert_eq!(Datagram::read(&Datagram { standing, ..full() }.write()), Err(Unreadable::Malformed));
+        let repute = Repute { incarnation: u64::MAX, count: 0 };
+        assert_eq!(Datagram::read(&Datagram { repute, ..full() }.write()), Err(Unreadable::Malformed));
     }
 
     #[test]

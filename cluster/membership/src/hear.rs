@@ -2,8 +2,8 @@
 
 use crate::MemberId;
 use crate::datagram::{ANSWER, Datagram, IS_ANSWER, Unreadable};
-use crate::membership::Membership;
-use crate::standing::Standing;
+use crate::repute::Repute;
+use crate::view::ClusterView;
 
 /// A member that says it was heard by us so long ago was well then, if not now. Beats leave it behind by one turn.
 const BEHIND_NS: u64 = 1_200_000_000;
@@ -11,10 +11,12 @@ const BEHIND_NS: u64 = 1_200_000_000;
 const TOLD_NS: u64 = 2_000_000_000;
 /// Rosters are compared so often with one neighbour.
 const COMPARE_NS: u64 = 200_000_000;
+/// A datagram comes before so many others at most that were sent earlier. Who is further behind was believed too much.
+const DISORDER: i32 = 1024;
 /// This member takes another incarnation so often, where two daemons believe that they are the same one.
 const RENEW_NS: u64 = 1_000_000_000;
 
-impl Membership {
+impl ClusterView {
     /// These bytes came from this member.
     pub fn handle_datagram(&mut self, now_ns: u64, from: MemberId, bytes: &[u8]) {
         self.advance(now_ns);
@@ -22,22 +24,22 @@ impl Membership {
             return;
         }
         let Some(sender) = self.sender(from) else {
-            self.tally.strangers += 1;
+            self.dropped.strangers += 1;
             return;
         };
         match Datagram::read(bytes) {
             Err(Unreadable::Version(version)) => {
-                self.tally.other_versions += 1;
+                self.dropped.other_versions += 1;
                 self.versions.insert(from, version);
             }
-            Ok(datagram) if datagram.to != self.roster.member(self.me) => self.tally.misdirected += 1,
-            Ok(datagram) if !datagram.standing.is_unseen() => {
+            Ok(datagram) if datagram.to != self.roster.member(self.me) => self.dropped.misdirected += 1,
+            Ok(datagram) if !datagram.repute.is_unseen() => {
                 self.versions.remove(&from);
                 self.hear(sender, datagram);
                 self.tell_news();
                 self.set_due();
             }
-            Ok(_) | Err(Unreadable::Malformed) => self.tally.malformed += 1,
+            Ok(_) | Err(Unreadable::Malformed) => self.dropped.malformed += 1,
         }
     }
 
@@ -49,11 +51,11 @@ impl Membership {
     }
 
     fn hear(&mut self, sender: usize, datagram: Datagram) {
-        self.take(sender, datagram.standing);
-        let known = self.roster.standing(sender);
-        let correction = if datagram.standing < known { vec![(self.roster.member(sender), known)] } else { Vec::new() };
-        if datagram.standing.incarnation < known.incarnation {
-            self.tally.outdated += 1;
+        self.take(sender, datagram.repute);
+        let known = self.roster.repute(sender);
+        let correction = if datagram.repute < known { vec![(self.roster.member(sender), known)] } else { Vec::new() };
+        if datagram.repute.incarnation < known.incarnation {
+            self.dropped.outdated += 1;
             self.say(sender, Datagram { flags: IS_ANSWER, said: correction, ..Datagram::default() });
             return;
         }
@@ -80,9 +82,10 @@ impl Membership {
             return false;
         };
         let (incarnation, number) = neighbour.latest;
-        let is_later = datagram.number.wrapping_sub(number).cast_signed() > 0;
-        if datagram.standing.incarnation != incarnation || is_later {
-            neighbour.latest = (datagram.standing.incarnation, datagram.number);
+        let ahead = datagram.number.wrapping_sub(number).cast_signed();
+        let is_later = !(-DISORDER..=0).contains(&ahead);
+        if datagram.repute.incarnation != incarnation || is_later {
+            neighbour.latest = (datagram.repute.incarnation, datagram.number);
             neighbour.came_ns = Some(now_ns);
             let behind_ns = (u64::from(datagram.heard_ms) * 1_000_000).saturating_sub(BEHIND_NS);
             neighbour.well_ns = neighbour.well_ns.max(now_ns.saturating_sub(behind_ns));
@@ -90,19 +93,19 @@ impl Membership {
         true
     }
 
-    fn hear_said(&mut self, said: &[(MemberId, Standing)]) {
-        for (member, standing) in said {
+    fn hear_said(&mut self, said: &[(MemberId, Repute)]) {
+        for (member, repute) in said {
             match self.roster.place(*member) {
-                Some(place) if place == self.me => self.refute(*standing),
-                Some(place) => _ = self.take(place, *standing),
+                Some(place) if place == self.me => self.refute(*repute),
+                Some(place) => _ = self.take(place, *repute),
                 None => {}
             }
         }
     }
 
     /// Somebody says of this member what only this member knows.
-    fn refute(&mut self, claim: Standing) {
-        let mine = self.roster.standing(self.me);
+    fn refute(&mut self, claim: Repute) {
+        let mine = self.roster.repute(self.me);
         if claim <= mine {
             return;
         }

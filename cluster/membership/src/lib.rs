@@ -5,15 +5,15 @@
 //! not heard of a neighbour for [`ASK_NS`] asks it, and asks its other neighbours whether they hear it. Who has no sign
 //! of life for [`SILENCE_NS`], from whatever side, *accuses* the neighbour of silence.
 //!
-//! What is said of a member is two numbers of which the higher holds ([`standing`]). Whoever learns of something new
+//! What is said of a member is two numbers of which the higher holds ([`repute`]). Whoever learns of something new
 //! tells its neighbours at once, so a thousand know after seven steps. What was lost on the way is found by comparing
 //! digests, which every datagram carries. Only the accused can refute, by a higher number, and does so as soon as it
 //! learns of it. An accusation that stands for [`HOLD_NS`] is shown to the caller ([`board`]): the member is *suspect*.
 //! So the silence of a host is known to all within 3.8 s and some steps, and a host that freezes for two seconds is not
 //! noticed.
 //!
-//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`Membership::leave`]), or somebody
-//! knows ([`Membership::handle_death`]); and a later incarnation proves the death of the earlier one. Nothing is final but
+//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`ClusterView::leave`]), or somebody
+//! knows ([`ClusterView::handle_death`]); and a later incarnation proves the death of the earlier one. Nothing is final but
 //! the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one that was taken for dead
 //! comes back with the next incarnation by itself.
 //!
@@ -36,15 +36,15 @@ mod board;
 mod chance;
 mod datagram;
 mod hear;
-mod membership;
+mod repute;
 mod rings;
 mod roster;
-mod standing;
+mod view;
 mod watch;
 
 pub use chance::Chance;
 pub use datagram::{DATAGRAM_BYTES, VERSION};
-pub use membership::Membership;
+pub use view::ClusterView;
 
 /// How often a member shows its neighbours that it lives; each time up to a tenth sooner or later.
 pub const BEAT_NS: u64 = 1_000_000_000;
@@ -87,7 +87,7 @@ pub enum Condition {
 
 /// What has become of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MemberChange {
     /// It was heard for the first time, or again after a silence.
     Alive {
         member: MemberId,
@@ -113,10 +113,10 @@ pub enum Change {
 
 /// Datagrams that were dropped, by their reasons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct DroppedDatagrams {
     /// From no member, or from this one.
     pub strangers: u64,
-    /// Of another version; [`Membership::speaks`] says of which.
+    /// Of another version; [`ClusterView::speaks`] says of which.
     pub other_versions: u64,
     pub malformed: u64,
     /// For another member.

@@ -89,7 +89,7 @@ mod tests {
     fn neighbours_are_each_others() {
         for count in [1, 2, 3, 4, 9, 100] {
             let rings = Rings::new(&members(count));
-            let usable = |member: usize| member % 3 != 0;
+            let usable = |member: usize| !member.is_multiple_of(3);
             for one in (0..count as usize).filter(|member| usable(*member)) {
                 for other in rings.nearest(one, usable) {
                     assert!(rings.nearest(other, usable).contains(&one), "{one} and {other} of {count}");

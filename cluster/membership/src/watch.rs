@@ -1,7 +1,7 @@
 //! The silence of neighbours: asking, accusing, and who takes over.
 
 use crate::datagram::{ANSWER, Datagram};
-use crate::membership::{Membership, Neighbour};
+use crate::view::{ClusterView, Neighbour};
 use crate::{ASK_EVERY_NS, ASK_NS, SILENCE_NS};
 
 /// How many other neighbours of a silent one are asked.
@@ -9,7 +9,7 @@ const HELPERS: usize = 3;
 /// The most usable neighbours in one direction of a ring.
 const REACH_MAX: usize = 64;
 
-impl Membership {
+impl ClusterView {
     /// Asks silent neighbours and those who may hear them, and accuses who was silent for too long.
     pub(crate) fn watch(&mut self) {
         for at in 0..self.neighbours.len() {
@@ -19,7 +19,7 @@ impl Membership {
             }
             let (member, silence_ns) = (neighbour.member, self.now_ns - neighbour.well_ns);
             if silence_ns >= SILENCE_NS {
-                self.take(member, self.roster.standing(member).accused());
+                self.take(member, self.roster.repute(member).accused());
                 self.extend();
             } else if silence_ns >= ASK_NS && self.now_ns >= neighbour.asked_ns + ASK_EVERY_NS {
                 self.neighbours[at].asked_ns = self.now_ns;
@@ -39,8 +39,8 @@ impl Membership {
     }
 
     fn is_watched(&self, neighbour: &Neighbour) -> bool {
-        let standing = self.roster.standing(neighbour.member);
-        !standing.is_accused() && !standing.has_ended()
+        let repute = self.roster.repute(neighbour.member);
+        !repute.is_accused() && !repute.has_ended()
     }
 
     fn ask(&mut self, member: usize) {

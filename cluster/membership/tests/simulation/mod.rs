@@ -4,8 +4,8 @@
 
 mod wheel;
 
-use weft_membership::{Chance, Change, Condition, MemberId, Membership};
-use wheel::{Due, Wheel};
+use weft_membership::{Chance, ClusterView, Condition, MemberChange, MemberId};
+use wheel::{Happening, Wheel};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const MS_NS: u64 = 1_000_000;
@@ -29,7 +29,7 @@ impl Default for Weather {
 }
 
 pub struct Node {
-    pub machine: Membership,
+    pub machine: ClusterView,
     pub incarnation: u64,
     pub is_up: bool,
     /// Until then it does nothing, and what comes waits.
@@ -47,17 +47,17 @@ pub struct Node {
 
 /// What a node was told.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct Sighting {
     pub at_ns: u64,
     pub by: usize,
-    pub change: Change,
+    pub change: MemberChange,
 }
 
-pub struct Cluster {
+pub struct SimulatedCluster {
     pub nodes: Vec<Node>,
     pub now_ns: u64,
     pub weather: Weather,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Sighting>,
     pub datagrams: u64,
     pub bytes: u64,
     pub chance: Chance,
@@ -69,7 +69,7 @@ pub struct Cluster {
     wheel: Wheel,
 }
 
-impl Cluster {
+impl SimulatedCluster {
     /// So many nodes, which start within a second.
     pub fn new(size: usize, seed: u64) -> Self {
         let members: Vec<MemberId> = (0..size).map(|number| MemberId::of(&format!("node{number}"))).collect();
@@ -159,7 +159,7 @@ impl Cluster {
     }
 
     /// Gives a node's machine something to do.
-    pub fn with(&mut self, at: usize, act: impl FnOnce(&mut Membership, u64)) {
+    pub fn with(&mut self, at: usize, act: impl FnOnce(&mut ClusterView, u64)) {
         let clock_ns = self.now_ns + self.nodes[at].ahead_ns;
         act(&mut self.nodes[at].machine, clock_ns);
         self.drain(at);
@@ -183,11 +183,11 @@ impl Cluster {
     /// How many suspicions were told, except those of this node by others.
     pub fn suspicions_but_of(&self, node: Option<usize>) -> usize {
         let except = node.map(|node| self.members[node]);
-        let wrong = |change| matches!(change, Change::Suspect { member, .. } if Some(member) != except);
+        let wrong = |change| matches!(change, MemberChange::Suspect { member, .. } if Some(member) != except);
         self.seen.iter().filter(|seen| wrong(seen.change)).count()
     }
 
-    fn happen(&mut self, due: Due) {
+    fn happen(&mut self, due: Happening) {
         let node = &mut self.nodes[due.to as usize];
         let at = due.to as usize;
         let is_timer = due.from.is_none();
@@ -199,7 +199,7 @@ impl Cluster {
             if is_timer {
                 node.timer_ns = later_ns;
             }
-            self.wheel.push(Due { at_ns: later_ns, ..due });
+            self.wheel.push(Happening { at_ns: later_ns, ..due });
             return;
         }
         match due.from {
@@ -225,7 +225,7 @@ impl Cluster {
             self.send(at, to, bytes);
         }
         while let Some(change) = self.nodes[at].machine.poll_event() {
-            self.seen.push(Seen { at_ns: self.now_ns, by: at, change });
+            self.seen.push(Sighting { at_ns: self.now_ns, by: at, change });
         }
         if let Some(timeout_ns) = self.nodes[at].machine.poll_timeout() {
             self.set_timer(at, timeout_ns.saturating_sub(self.nodes[at].ahead_ns));
@@ -237,7 +237,7 @@ impl Cluster {
         let at_ns = at_ns.max(self.now_ns) + if slow_ns > 0 { self.chance.below(slow_ns) } else { 0 };
         if at_ns < self.nodes[at].timer_ns {
             self.nodes[at].timer_ns = at_ns;
-            self.wheel.push(Due { at_ns, to: at as u32, from: None, bytes: Vec::new() });
+            self.wheel.push(Happening { at_ns, to: at as u32, from: None, bytes: Vec::new() });
         }
     }
 
@@ -256,7 +256,7 @@ impl Cluster {
         let is_twice = self.chance.happens(self.weather.twice);
         let mut arrive = |bytes| {
             let at_ns = self.now_ns + DELAY_NS + self.chance.below(self.weather.delay_ns + slow_ns);
-            self.wheel.push(Due { at_ns, to: to as u32, from: Some(from as u32), bytes });
+            self.wheel.push(Happening { at_ns, to: to as u32, from: Some(from as u32), bytes });
         };
         if is_twice {
             arrive(bytes.clone());
@@ -266,7 +266,7 @@ impl Cluster {
 }
 
 fn node(members: &[MemberId], at: usize, incarnation: u64, seed: u64, now_ns: u64) -> Node {
-    let machine = Membership::new(members[at], incarnation, members, seed, now_ns);
+    let machine = ClusterView::new(members[at], incarnation, members, seed, now_ns);
     let (frozen_ns, slow_ns, timer_ns, side, ahead_ns) = (0, 0, u64::MAX, 0, 0);
     Node { machine, incarnation, is_up: true, frozen_ns, slow_ns, hears: true, speaks: true, side, ahead_ns, timer_ns }
 }

@@ -6,7 +6,7 @@ const SLOTS: u64 = 8192;
 
 /// A datagram that arrives, or a timer that ends (`from` nobody).
 #[derive(Debug)]
-pub struct Due {
+pub struct Happening {
     pub at_ns: u64,
     pub to: u32,
     pub from: Option<u32>,
@@ -14,10 +14,10 @@ pub struct Due {
 }
 
 pub struct Wheel {
-    slots: Vec<Vec<Due>>,
+    slots: Vec<Vec<Happening>>,
     /// The slot that is being taken from, and what remains in it, the next one last.
     slot: u64,
-    current: Vec<Due>,
+    current: Vec<Happening>,
 }
 
 impl Wheel {
@@ -27,13 +27,13 @@ impl Wheel {
     }
 
     /// What would fall into the slot of now comes with the next one.
-    pub fn push(&mut self, due: Due) {
+    pub fn push(&mut self, due: Happening) {
         let slot = (due.at_ns / SLOT_NS).clamp(self.slot + 1, self.slot + SLOTS - 1);
         self.slots[(slot % SLOTS) as usize].push(due);
     }
 
     /// The next that is due before `end_ns`.
-    pub fn next(&mut self, end_ns: u64) -> Option<Due> {
+    pub fn next(&mut self, end_ns: u64) -> Option<Happening> {
         while self.current.is_empty() {
             if (self.slot + 1) * SLOT_NS >= end_ns {
                 return None;
@@ -43,7 +43,8 @@ impl Wheel {
             std::mem::swap(&mut self.current, &mut self.slots[at]);
             let past_ns = (self.slot + 1) * SLOT_NS;
             if self.current.iter().any(|due| due.at_ns >= past_ns) {
-                let (later, now): (Vec<Due>, Vec<Due>) = self.current.drain(..).partition(|due| due.at_ns >= past_ns);
+                let (later, now): (Vec<Happening>, Vec<Happening>) =
+                    self.current.drain(..).partition(|due| due.at_ns >= past_ns);
                 self.current = now;
                 later.into_iter().for_each(|due| self.push(due));
             }

@@ -2,10 +2,10 @@
 
 use crate::board::Board;
 use crate::datagram::{Datagram, IS_ANSWER, SAID_MAX};
+use crate::repute::Repute;
 use crate::rings::Rings;
 use crate::roster::Roster;
-use crate::standing::Standing;
-use crate::{BEAT_NS, Chance, Change, Condition, MemberId, Tally};
+use crate::{BEAT_NS, Chance, Condition, DroppedDatagrams, MemberChange, MemberId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// News go out at once, and then not again for so long, so that many at a time share datagrams.
@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1024;
 
 /// One member's view of all.
 #[derive(Clone, Debug)]
-pub struct Membership {
+pub struct ClusterView {
     pub(crate) me: usize,
     pub(crate) roster: Roster,
     pub(crate) rings: Rings,
@@ -37,7 +37,7 @@ pub struct Membership {
     pub(crate) renewed_ns: Option<u64>,
     pub(crate) has_left: bool,
     chance: Chance,
-    pub(crate) tally: Tally,
+    pub(crate) dropped: DroppedDatagrams,
     /// Members that speak another version, and which.
     pub(crate) versions: BTreeMap<MemberId, u8>,
 }
@@ -63,7 +63,7 @@ impl Neighbour {
     }
 }
 
-impl Membership {
+impl ClusterView {
     /// The member `me` of `members`, which may contain it or not. `incarnation` tells this start of its daemon from
     /// earlier ones and shall be higher (the time of day will do); `seed` is for random numbers.
     pub fn new(me: MemberId, incarnation: u64, members: &[MemberId], seed: u64, now_ns: u64) -> Self {
@@ -87,10 +87,10 @@ impl Membership {
             renewed_ns: None,
             has_left: false,
             chance: Chance::new(seed),
-            tally: Tally::default(),
+            dropped: DroppedDatagrams::default(),
             versions: BTreeMap::new(),
         };
-        new.take(place, Standing::first(incarnation));
+        new.take(place, Repute::first(incarnation));
         new.board.take_for_told(place);
         new.choose_neighbours(now_ns);
         new.set_due();
@@ -106,7 +106,7 @@ impl Membership {
         let old_board = std::mem::replace(&mut self.board, Board::new(self.roster.members().len()));
         for (there, member) in old.members().iter().enumerate() {
             if let Some(place) = self.roster.place(*member) {
-                self.roster.merge(place, old.standing(there));
+                self.roster.merge(place, old.repute(there));
                 self.board.adopt(place, &old_board, there);
             }
         }
@@ -141,7 +141,7 @@ impl Membership {
     /// This daemon ends, and all are told. What is to be sent then is all that this machine still has to say.
     pub fn leave(&mut self, now_ns: u64) {
         self.advance(now_ns);
-        self.take(self.me, self.roster.standing(self.me).ended());
+        self.take(self.me, self.roster.repute(self.me).ended());
         // Twice, because nobody asks for it again.
         for _ in 0..2 {
             self.news.push(self.me);
@@ -155,7 +155,7 @@ impl Membership {
     /// Somebody knows that this incarnation of a member has ended. Should it live nevertheless, it goes on in another.
     pub fn handle_death(&mut self, now_ns: u64, member: MemberId, incarnation: u64) {
         self.advance(now_ns);
-        let ended = Standing::first(incarnation).ended();
+        let ended = Repute::first(incarnation).ended();
         if let Some(place) = self.roster.place(member).filter(|place| *place != self.me && !self.has_left) {
             self.take(place, ended);
             self.tell_news();
@@ -174,7 +174,7 @@ impl Membership {
     }
 
     /// What has become of members since the last call. Of each the latest is told.
-    pub fn poll_event(&mut self) -> Option<Change> {
+    pub fn poll_event(&mut self) -> Option<MemberChange> {
         self.board.poll(&self.roster)
     }
 
@@ -185,7 +185,7 @@ impl Membership {
 
     /// The latest incarnation of a member; 0, where nobody has heard of it.
     pub fn incarnation_of(&self, member: MemberId) -> Option<u64> {
-        self.roster.place(member).map(|place| self.roster.standing(place).incarnation)
+        self.roster.place(member).map(|place| self.roster.repute(place).incarnation)
     }
 
     /// All members, with their conditions.
@@ -198,8 +198,8 @@ impl Membership {
         self.versions.get(&member).copied()
     }
 
-    pub fn tally(&self) -> Tally {
-        self.tally
+    pub fn dropped(&self) -> DroppedDatagrams {
+        self.dropped
     }
 
     /// Takes the time, which does not go back. Time in which nobody called is not the silence of others.
@@ -217,7 +217,7 @@ impl Membership {
     }
 
     /// Takes what is said of a member, if it is new, and passes it on. Whether it was.
-    pub(crate) fn take(&mut self, place: usize, said: Standing) -> bool {
+    pub(crate) fn take(&mut self, place: usize, said: Repute) -> bool {
         if !self.roster.merge(place, said) {
             return false;
         }
@@ -244,12 +244,11 @@ impl Membership {
             0 => None,
             count => Some(suspects[self.chance.below(count as u64) as usize]),
         };
-        let neighbours: Vec<usize> = self.neighbours.iter().map(|neighbour| neighbour.member).collect();
-        for place in suspect.into_iter().filter(|suspect| !neighbours.contains(suspect)).chain(neighbours.clone()) {
-            let standing = self.roster.standing(place);
-            let said = if standing.is_accused() { vec![(self.roster.member(place), standing)] } else { Vec::new() };
-            self.say(place, Datagram { said, ..Datagram::default() });
+        let mut all: Vec<usize> = self.neighbours.iter().map(|neighbour| neighbour.member).collect();
+        if let Some(suspect) = suspect.filter(|suspect| !all.contains(suspect)) {
+            all.push(suspect);
         }
+        all.into_iter().for_each(|member| self.say(member, Datagram::default()));
     }
 
     /// Tells the neighbours what is new, unless they were told something just now.
@@ -259,15 +258,14 @@ impl Membership {
         }
         self.news_ns = self.now_ns + NEWS_EVERY_NS;
         let news = std::mem::take(&mut self.news);
-        let said: Vec<_> =
-            news.iter().map(|place| (self.roster.member(*place), self.roster.standing(*place))).collect();
+        let said: Vec<_> = news.iter().map(|place| (self.roster.member(*place), self.roster.repute(*place))).collect();
         for at in 0..self.neighbours.len() {
             self.say_all(self.neighbours[at].member, &said);
         }
     }
 
     /// Says so much in as many datagrams as it takes.
-    pub(crate) fn say_all(&mut self, to: usize, said: &[(MemberId, Standing)]) {
+    pub(crate) fn say_all(&mut self, to: usize, said: &[(MemberId, Repute)]) {
         for said in said.chunks(SAID_MAX) {
             self.say(to, Datagram { said: said.to_vec(), ..Datagram::default() });
         }
@@ -276,7 +274,7 @@ impl Membership {
     /// Sends a datagram with what stands in all of them.
     pub(crate) fn say(&mut self, to: usize, datagram: Datagram) {
         if self.waiting.len() == WAITING_MAX {
-            self.tally.unsent += 1;
+            self.dropped.unsent += 1;
             return;
         }
         let neighbour = self.neighbours.iter().find(|neighbour| neighbour.member == to);
@@ -287,13 +285,16 @@ impl Membership {
         };
         self.number = self.number.wrapping_add(1);
         let (number, to) = (self.number, self.roster.member(to));
-        let (standing, digest) = (self.roster.standing(self.me), self.roster.digest());
-        self.waiting.push_back((to, Datagram { heard_ms, number, to, standing, digest, ..datagram }.write()));
+        let (repute, digest) = (self.roster.repute(self.me), self.roster.digest());
+        self.waiting.push_back((to, Datagram { heard_ms, number, to, repute, digest, ..datagram }.write()));
     }
 
     pub(crate) fn set_due(&mut self) {
         let news_ns = if self.news.is_empty() { None } else { Some(self.news_ns) };
         let all = [Some(self.beat_ns), news_ns, self.board.due_ns(), self.watch_ns()];
+        if self.has_left {
+            return;
+        }
         // What is overdue is so from now on: a delay is counted once.
         self.due_ns = all.into_iter().flatten().min().map(|due_ns| due_ns.max(self.now_ns));
     }

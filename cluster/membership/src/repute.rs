@@ -3,14 +3,14 @@
 use crate::MemberId;
 use crate::chance::mix;
 
-/// What is said of a member. Of two standings the higher holds, whoever said it and in whichever order they come, so all
+/// What is said of a member. Of two reputes the higher holds, whoever said it and in whichever order they come, so all
 /// end with the same one.
 ///
 /// A member begins with an even count. An accusation of silence makes it odd, and only the member itself makes it even
 /// again, by the next number. The highest count is the end of this incarnation, and only a higher incarnation comes
 /// after it. Incarnation 0 is that of a member whom nobody has heard of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Standing {
+pub(crate) struct Repute {
     pub(crate) incarnation: u64,
     pub(crate) count: u32,
 }
@@ -22,7 +22,7 @@ const ENDED: u32 = u32::MAX;
 /// Who has refuted so often takes the next incarnation.
 const COUNT_MAX: u32 = 1 << 30;
 
-impl Standing {
+impl Repute {
     pub(crate) fn first(incarnation: u64) -> Self {
         Self { incarnation: incarnation.clamp(1, INCARNATION_MAX), count: 0 }
     }
@@ -48,7 +48,7 @@ impl Standing {
         Self { count: ENDED, ..self }
     }
 
-    /// The lowest standing above `claim` in which its member is well. `renews` says whether it is of a new incarnation:
+    /// The lowest repute above `claim` in which its member is well. `renews` says whether it is of a new incarnation:
     /// where the claim says that the old one has ended, or is of a later one than `self`.
     pub(crate) fn above(self, claim: Self) -> (Self, bool) {
         let renews = claim.incarnation != self.incarnation || claim.count >= COUNT_MAX;
@@ -58,12 +58,12 @@ impl Standing {
         }
     }
 
-    /// Whether somebody may say so of a member: there is a standing above it.
+    /// Whether somebody may say so of a member: there is a repute above it.
     pub(crate) fn is_sound(self) -> bool {
         self.incarnation <= INCARNATION_MAX + (1 << 32)
     }
 
-    /// What this member with this standing adds to a digest. Nothing, where nobody knows anything.
+    /// What this member with this repute adds to a digest. Nothing, where nobody knows anything.
     pub(crate) fn digest(self, member: MemberId) -> u64 {
         match self == Self::default() {
             true => 0,
@@ -78,20 +78,20 @@ mod tests {
 
     #[test]
     fn a_refutation_stands_above_the_accusation_and_the_end_above_both() {
-        let first = Standing::first(7);
+        let first = Repute::first(7);
         let accused = first.accused();
         let (refuted, renews) = first.above(accused);
         assert!(first < accused && accused < refuted && refuted < first.ended() && !renews);
         assert!(accused.is_accused() && !refuted.is_accused() && !first.ended().is_accused());
-        assert!(first.ended() < Standing::first(8));
+        assert!(first.ended() < Repute::first(8));
     }
 
     #[test]
     fn who_was_said_to_have_ended_comes_back_with_the_next_incarnation() {
-        let first = Standing::first(7);
-        assert_eq!(first.above(first.ended()), (Standing::first(8), true));
-        assert_eq!(first.above(Standing::first(70)), (Standing::first(71), true));
-        let worn = Standing { incarnation: 7, count: COUNT_MAX + 1 };
-        assert_eq!(first.above(worn), (Standing::first(8), true));
+        let first = Repute::first(7);
+        assert_eq!(first.above(first.ended()), (Repute::first(8), true));
+        assert_eq!(first.above(Repute::first(70)), (Repute::first(71), true));
+        let worn = Repute { incarnation: 7, count: COUNT_MAX + 1 };
+        assert_eq!(first.above(worn), (Repute::first(8), true));
     }
 }
