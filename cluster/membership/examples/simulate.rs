@@ -109,7 +109,7 @@ fn freeze(cluster: &mut SimulatedCluster, freezes: usize) {
 
 fn kill(cluster: &mut SimulatedCluster, kills: usize) {
     let mut took_ms = Vec::new();
-    let mut missed = 0;
+    let (mut missed, mut wrong) = (0, 0);
     for round in 0..kills {
         cluster.seen.clear();
         let host = cluster.chance.below(cluster.nodes.len() as u64) as usize;
@@ -129,6 +129,7 @@ fn kill(cluster: &mut SimulatedCluster, kills: usize) {
                 took_ms.push((last - killed_ns) / 1_000_000);
             }
         }
+        wrong += cluster.suspicions_but_of(Some(host));
         let incarnation = cluster.nodes[host].incarnation + 1;
         cluster.start(host, incarnation);
         cluster.run(3 * SECOND_NS);
@@ -139,5 +140,6 @@ fn kill(cluster: &mut SimulatedCluster, kills: usize) {
         let few = took_ms[0];
         println!("killed: {kills}; known to all after {few} to {most} ms, median {median} ms; {missed} not in 60 s");
     }
+    println!("  told falsely meanwhile: {wrong} suspicions of other hosts");
     println!("in the end {}", if cluster.all_is_well() { "all see all as alive" } else { "views differ: WRONG" });
 }
