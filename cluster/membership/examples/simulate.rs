@@ -1,5 +1,5 @@
-//! Simulates a cluster for a long time: whether a healthy host is ever suspected, how soon a killed one is known to all,
-//! and what that costs.
+//! Simulates a cluster for a long time: whether a healthy host is ever suspected, how soon a killed one is known to
+//! all, and what that costs.
 //!
 //! `cargo run --release -p weft-membership --example simulate -- --hosts 1000 --hours 10 --kills 100`
 

@@ -1,7 +1,7 @@
 //! What the caller sees: the condition of each member, and what has changed since it last asked.
 //!
-//! An accusation is shown only when it has stood for [`HOLD_NS`]. A member that is well refutes it long before, so nobody
-//! sees the accusations that two halves of a network exchange when they find each other again.
+//! An accusation is shown only when it has stood for [`HOLD_NS`]. A member that is well refutes it long before, so
+//! nobody sees the accusations that two halves of a network exchange when they find each other again.
 
 use crate::repute::Repute;
 use crate::roster::Roster;

@@ -1,25 +1,25 @@
 //! Which members of a cluster are alive: one member's machine, without a network, a clock or a thread.
 //!
-//! Members stand in two rings ([`rings`]). Each sends a datagram of 40 bytes to its neighbours, four at most, once a
-//! second; so while all is well a host sends and receives four datagrams a second, however many hosts there are. Who has
-//! not heard of a neighbour for [`ASK_NS`] asks it, and asks its other neighbours whether they hear it. Who has no sign
-//! of life for [`SILENCE_NS`], from whatever side, *accuses* the neighbour of silence.
+//! Members stand in two circles (`circles`). Each sends a datagram of 40 bytes to its neighbours, four at most, once a
+//! second; so while all is well a host sends and receives four datagrams a second, however many hosts there are. Who
+//! has not heard of a neighbour for [`ASK_NS`] asks it, and asks its other neighbours whether they hear it. Who has no
+//! sign of life for [`SILENCE_NS`], from whatever side, *accuses* the neighbour of silence.
 //!
-//! What is said of a member is two numbers of which the higher holds ([`repute`]). Whoever learns of something new
+//! What is said of a member is two numbers of which the higher holds (`repute`). Whoever learns of something new
 //! tells its neighbours at once, so a thousand know after seven steps. What was lost on the way is found by comparing
 //! digests, which every datagram carries. Only the accused can refute, by a higher number, and does so as soon as it
-//! learns of it. An accusation that stands for [`HOLD_NS`] is shown to the caller ([`board`]): the member is *suspect*.
+//! learns of it. An accusation that stands for [`HOLD_NS`] is shown to the caller (`board`): the member is *suspect*.
 //! So the silence of a host is known to all within 3.8 s and some steps, and a host that freezes for two seconds is not
 //! noticed.
 //!
-//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`ClusterView::leave`]), or somebody
-//! knows ([`ClusterView::handle_death`]); and a later incarnation proves the death of the earlier one. Nothing is final but
-//! the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one that was taken for dead
-//! comes back with the next incarnation by itself.
+//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`ClusterView::leave`]), or
+//! somebody knows ([`ClusterView::handle_death`]); and a later incarnation proves the death of the earlier one.
+//! Nothing is final but the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one
+//! that was taken for dead comes back with the next incarnation by itself.
 //!
 //! What must hold:
-//! - The caller hands in datagrams that it has authenticated, with the member that has sent them. What stands in them is
-//!   a claim all the same: there is no panic, and memory is bounded by the number of members.
+//! - The caller hands in datagrams that it has authenticated, with the member that has sent them. What stands in them
+//!   is a claim all the same: there is no panic, and memory is bounded by the number of members.
 //! - Time is the caller's, in nanoseconds, from a clock that does not go back (if it does, it stands still here). When
 //!   the caller comes late it was not there itself, so that time is not counted as the silence of others.
 //! - Within one cluster each host is known by the same [`MemberId`]; its daemon's incarnations should grow. If one does
@@ -34,10 +34,10 @@
 
 mod board;
 mod chance;
+mod circles;
 mod datagram;
 mod hear;
 mod repute;
-mod rings;
 mod roster;
 mod view;
 mod watch;
@@ -103,8 +103,8 @@ pub enum MemberChange {
         member: MemberId,
         incarnation: u64,
     },
-    /// It is alive in a new incarnation, and what the earlier one had is gone. Said of the member itself: others took it
-    /// for dead, or knew of a later incarnation; it goes on in this one.
+    /// It is alive in a new incarnation, and what the earlier one had is gone. Said of the member itself: others took
+    /// it for dead, or knew of a later incarnation; it goes on in this one.
     Restarted {
         member: MemberId,
         incarnation: u64,

@@ -1,9 +1,9 @@
 //! The machine: its state, its time, and what it sends.
 
 use crate::board::Board;
+use crate::circles::Circles;
 use crate::datagram::{Datagram, IS_ANSWER, SAID_MAX};
 use crate::repute::Repute;
-use crate::rings::Rings;
 use crate::roster::Roster;
 use crate::{BEAT_NS, Chance, Condition, DroppedDatagrams, MemberChange, MemberId};
 use std::collections::{BTreeMap, VecDeque};
@@ -20,10 +20,10 @@ const WAITING_MAX: usize = 1024;
 pub struct ClusterView {
     pub(crate) me: usize,
     pub(crate) roster: Roster,
-    pub(crate) rings: Rings,
+    pub(crate) circles: Circles,
     pub(crate) board: Board,
     pub(crate) neighbours: Vec<Neighbour>,
-    /// How many usable neighbours there shall be in each direction of a ring; more than one while many are silent.
+    /// How many usable neighbours there shall be in each direction of a circle; more than one while many are silent.
     pub(crate) reach: usize,
     pub(crate) now_ns: u64,
     due_ns: Option<u64>,
@@ -72,7 +72,7 @@ impl ClusterView {
         let size = roster.members().len();
         let mut new = Self {
             me: place,
-            rings: Rings::new(roster.members()),
+            circles: Circles::new(roster.members()),
             board: Board::new(size),
             roster,
             neighbours: Vec::new(),
@@ -111,7 +111,7 @@ impl ClusterView {
             }
         }
         self.me = self.roster.place(me).expect("it was put there");
-        self.rings = Rings::new(self.roster.members());
+        self.circles = Circles::new(self.roster.members());
         let moved = |there: usize| self.roster.place(old.member(there));
         self.news = self.news.iter().filter_map(|there| moved(*there)).collect();
         let kept = std::mem::take(&mut self.neighbours).into_iter();

@@ -6,7 +6,7 @@ use crate::{ASK_EVERY_NS, ASK_NS, SILENCE_NS};
 
 /// How many other neighbours of a silent one are asked.
 const HELPERS: usize = 3;
-/// The most usable neighbours in one direction of a ring.
+/// The most usable neighbours in one direction of a circle.
 const REACH_MAX: usize = 64;
 
 impl ClusterView {
@@ -45,17 +45,17 @@ impl ClusterView {
 
     fn ask(&mut self, member: usize) {
         self.say(member, Datagram { flags: ANSWER, ..Datagram::default() });
-        let mut around = self.rings.nearest(member, |other| self.board.is_usable(other));
+        let mut around = self.circles.nearest(member, |other| self.board.is_usable(other));
         around.retain(|helper| *helper != self.me);
         for helper in around.into_iter().take(HELPERS) {
             self.say(helper, Datagram { asked: vec![self.roster.member(member)], ..Datagram::default() });
         }
     }
 
-    /// Neighbours are chosen anew, because somebody can be counted on who could not, or the other way round. For new ones
-    /// the last sign of life is `well_ns`.
+    /// Neighbours are chosen anew, because somebody can be counted on who could not, or the other way round. For new
+    /// ones the last sign of life is `well_ns`.
     pub(crate) fn choose_neighbours(&mut self, well_ns: u64) {
-        let around = self.rings.neighbours(self.me, self.reach, |other| self.board.is_usable(other));
+        let around = self.circles.neighbours(self.me, self.reach, |other| self.board.is_usable(other));
         let mut before = std::mem::take(&mut self.neighbours);
         for member in around {
             let known = before.iter().position(|neighbour| neighbour.member == member);

@@ -1,5 +1,5 @@
-//! Whole clusters on a simulated network: what all members come to see when hosts die, freeze, leave, start anew, or do not
-//! reach each other.
+//! Whole clusters on a simulated network: what all members come to see when hosts die, freeze, leave, start anew, or
+//! do not reach each other.
 //!
 //! Every test has its seeds. More, or one that failed: `WEFT_TEST_SEEDS=2000` and `WEFT_TEST_SEED=17`.
 
