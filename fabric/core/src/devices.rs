@@ -33,6 +33,7 @@ pub(crate) use sleep::Sleeper;
 pub(crate) use slots::Slots;
 pub use start::Across;
 use table::{DeviceKind, with_device};
+use weft_device::shm::stream::bell::OwnBell;
 use weft_device::shm::{Segment, ShmDevice};
 use weft_device::tcp::TcpDevice;
 use weft_device::{Capabilities, Device, NoMemory, Posted};
@@ -46,6 +47,8 @@ pub(crate) struct Devices {
     me: u32,
     /// More than the segment; `None` where all ranks are its members, under their own numbers.
     net: Option<Box<Net>>,
+    /// Without a network: rung in the doorbell's place, by others of the segment, where this process sleeps on descriptors.
+    bell: Option<OwnBell>,
 }
 
 impl Devices {
@@ -74,6 +77,11 @@ impl Devices {
     /// The number of a rank's host; the same in every process of the job, whatever devices it may use.
     pub fn host_of(&self, rank: u32) -> u32 {
         self.net.as_ref().map_or(0, |net| net.hosts.get(rank as usize).copied().unwrap_or(u32::MAX))
+    }
+
+    /// The names of the job's hosts by their numbers, as the user wrote them; none where it is known to lie on one.
+    pub fn host_names(&self) -> &[String] {
+        self.net.as_ref().map_or(&[], |net| &net.host_names)
     }
 
     /// The member that this process is.

@@ -166,6 +166,11 @@ impl Endpoint {
         self.devices.host_of(peer.0)
     }
 
+    /// The names of the job's hosts by their numbers, as the user wrote them; none of a job on one host.
+    pub fn host_names(&self) -> &[String] {
+        self.devices.host_names()
+    }
+
     /// Which devices lead to whom now, for people.
     pub fn ways(&self) -> String {
         self.devices.ways()
@@ -465,6 +470,11 @@ impl Endpoint {
 
     pub(crate) fn disarm(&mut self) {
         self.devices.disarm();
+    }
+
+    /// To be called before [`Self::arm`]: whether the sleep is on a descriptor, too.
+    pub(crate) fn will_sleep(&mut self, beside: bool) {
+        self.devices.will_sleep(beside);
     }
 
     pub(crate) fn doorbell(&self) -> Doorbell {

@@ -294,6 +294,8 @@ impl<T: Driven> Monitor<T> {
     /// Sleeps on the doorbell. Nobody else arms or disarms it meanwhile, so that a ring is not overlooked.
     fn sleep_watching<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
         let value = &mut *guard;
+        let attended = value.attended();
+        value.endpoint().will_sleep(attended.is_some());
         if !value.endpoint().arm() {
             value.endpoint().disarm();
             guard.leave_quietly();
@@ -305,7 +307,7 @@ impl<T: Driven> Monitor<T> {
             value.endpoint().clear_blocked();
             return Some(answer);
         }
-        let (sleeper, attended) = (value.endpoint().sleeper(), value.attended());
+        let sleeper = value.endpoint().sleeper();
         let (limit, short_limit) = (value.longest_sleep(), limit_unattended(value));
         self.watched.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);

@@ -261,6 +261,15 @@ impl<C: Companion> Messenger<C> {
         self.monitor.wait_for_memory(waiting(call, None, None, 0), |world| done(&mut world.endpoint))
     }
 
+    /// The same, with what is kept beside the endpoint.
+    pub fn wait_both_for_memory<R>(
+        &self,
+        what: Waiting,
+        mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>,
+    ) -> R {
+        self.monitor.wait_for_memory(what, |world| done(&mut world.endpoint, &mut world.companion))
+    }
+
     /// Does what sleeps elsewhere than in the fabric, and has it shown meanwhile as waiting in `call`.
     pub fn say_blocked<R>(&self, call: Call, sleep: impl FnOnce() -> R) -> R {
         self.with(|endpoint| endpoint.begin_blocked(&waiting(call, None, None, 0)));

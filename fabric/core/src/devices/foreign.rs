@@ -9,6 +9,7 @@ use super::net::Net;
 use super::table::{DeviceKind, Way};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use weft_device::shm::stream::bell;
 use weft_device::tcp::{Identity, Place, TcpDevice};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 use weft_wire::tcp::Key;
@@ -59,6 +60,7 @@ impl Devices {
         self.shm.sleep_on_bell(bell);
         // Another thread may sleep there already, and nothing of the network would wake it.
         doorbell.ring();
+        self.bell.take().into_iter().for_each(|old| bell::ring(old.number()));
         Ok(vec![at])
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Net {
     pub(super) ranks: Vec<u32>,
     /// The host of each rank of the job, as its map numbers them.
     pub(super) hosts: Vec<u32>,
+    /// The names of those hosts, as the user wrote them.
+    pub(super) host_names: Vec<String>,
     /// Of this host.
     pub(super) addresses: Vec<std::net::IpAddr>,
     pub(super) order: DeviceOrder,
@@ -62,6 +64,7 @@ impl Net {
             ways,
             ranks: (0..ranks as u32).collect(),
             hosts: vec![0; ranks],
+            host_names: Vec::new(),
             addresses: Vec::new(),
             order,
             encrypts,

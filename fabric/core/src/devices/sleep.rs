@@ -6,9 +6,10 @@ use crate::process::SleepPlace;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use weft_device::shm::Doorbell;
+use weft_device::shm::stream::bell::OwnBell;
 use weft_device::{Device, sleep, tcp};
 
-/// Who sleeps on a descriptor does not hear a doorbell that other processes ring.
+/// Who sleeps on a descriptor and has no bell there does not hear the others.
 const DEAF_SLEEP: Duration = Duration::from_millis(1);
 
 /// Who waits for a word from outside looks so often whether it waits too long for it.
@@ -27,12 +28,31 @@ impl Devices {
 
     pub fn disarm(&mut self) {
         self.shm.disarm();
+        self.own_bell().into_iter().for_each(|bell| bell.drain());
         if let Some(net) = &mut self.net {
             net.twos.disarm();
             net.tcp.disarm();
             net.watch.disarm();
             net.look_soon();
         }
+    }
+
+    /// Says how the next sleep is: on a descriptor, too, where those who share memory with us ring a bell beside it; or not.
+    /// Before lying down.
+    pub fn will_sleep(&mut self, beside: bool) {
+        if self.net.is_some() || self.segment().members() == 1 || !beside && self.bell.is_none() {
+            return;
+        }
+        if beside && self.bell.is_none() {
+            self.bell = OwnBell::take().ok();
+        }
+        let number = self.bell.as_ref().filter(|_| beside).map_or(0, |bell| bell.number());
+        self.shm.sleep_on_bell(number);
+    }
+
+    /// The bell that the next sleep is on, where there is no network.
+    fn own_bell(&self) -> Option<&OwnBell> {
+        self.bell.as_ref().filter(|_| self.shm.bell() != 0)
     }
 
     /// The next poll looks at the network.
@@ -47,10 +67,11 @@ impl Devices {
     }
 
     pub fn sleeper(&self) -> Sleeper {
-        match &self.net {
-            None if self.segment().members() == 1 => Sleeper::Alone(self.doorbell()),
-            None => Sleeper::Doorbell(self.doorbell()),
-            Some(net) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
+        match (&self.net, self.own_bell()) {
+            (None, _) if self.segment().members() == 1 => Sleeper::Alone(self.doorbell()),
+            (None, None) => Sleeper::Doorbell(self.doorbell()),
+            (None, Some(bell)) => Sleeper::Bell(bell.descriptor()),
+            (Some(net), _) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
         }
     }
 }
@@ -60,6 +81,8 @@ pub(crate) enum Sleeper {
     Doorbell(Doorbell),
     /// Nobody else rings it, as far as processes go.
     Alone(Doorbell),
+    /// What can be read when it has been rung.
+    Bell(RawFd),
     Sockets(tcp::Sleeper),
 }
 
@@ -71,6 +94,7 @@ impl Sleeper {
                 let (word, asleep) = doorbell.word();
                 SleepPlace::on_word(word, asleep).within(limit)
             }
+            Self::Bell(bell) => SleepPlace::on_descriptor(*bell).within(limit),
             Self::Sockets(sockets) => {
                 SleepPlace::on_descriptor(sockets.descriptor()).within(limit).within(sockets.due())
             }
@@ -83,6 +107,7 @@ impl Sleeper {
         match self {
             Self::Doorbell(_) => sleep::on_descriptors(&[descriptor], at_most(DEAF_SLEEP)),
             Self::Alone(_) => sleep::on_descriptors(&[descriptor], at_most(ATTENDING_SLEEP)),
+            Self::Bell(bell) => sleep::on_descriptors(&[descriptor, *bell], at_most(ATTENDING_SLEEP)),
             Self::Sockets(sockets) => {
                 let limit = at_most(ATTENDING_SLEEP).into_iter().chain(sockets.due()).min();
                 sleep::on_descriptors(&[descriptor, sockets.descriptor()], limit);
@@ -94,6 +119,7 @@ impl Sleeper {
     pub fn sleep(&self, limit: Option<Duration>) {
         match self {
             Self::Doorbell(doorbell) | Self::Alone(doorbell) => doorbell.sleep(limit),
+            Self::Bell(bell) => sleep::on_descriptors(&[*bell], limit),
             Self::Sockets(sockets) => sockets.sleep(limit),
         }
     }

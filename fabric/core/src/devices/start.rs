@@ -37,7 +37,7 @@ impl Devices {
         if size > 1 && !order.contains(DeviceName::Shm) {
             return Err(JoinError::NoWay { rank: u32::from(me == 0), order: order.to_string() });
         }
-        Ok(Self { shm, me, net: None })
+        Ok(Self { shm, me, net: None, bell: None })
     }
 
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
@@ -77,8 +77,9 @@ impl Devices {
         }
         net.ranks = map.ranks_on(my_host).map(|rank| rank as u32).collect();
         net.hosts = map.ranks.iter().map(|rank| rank.host).collect();
+        net.host_names = map.hosts.iter().map(|host| host.name.clone()).collect();
         net.addresses.clone_from(&map.hosts[my_host as usize].addresses);
-        Ok(Self { shm, me, net: Some(Box::new(net)) })
+        Ok(Self { shm, me, net: Some(Box::new(net)), bell: None })
     }
 }
 

@@ -34,7 +34,7 @@ fn rank(me: u32, device: Loopback) -> (Devices, Switch) {
     let mut net = Net::new(ways.to_vec(), tcp, Settings::default().device, false);
     net.ranks = vec![me];
     net.simulated = Some(device);
-    let devices = Devices { shm, me, net: Some(Box::new(net)) };
+    let devices = Devices { shm, me, net: Some(Box::new(net)), bell: None };
     let (slots, counters) = (devices.slots(), PageCounters::new(Page::new(&segment, 0, true)));
     (devices, Switch::new(me, 2, Port::new(me, 2, Limits::default(), slots, counters)))
 }

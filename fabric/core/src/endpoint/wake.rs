@@ -16,7 +16,7 @@ impl Endpoint {
         self.card()?;
         match self.sleeper() {
             Sleeper::Sockets(sockets) => Ok(sockets.descriptor()),
-            Sleeper::Doorbell(_) | Sleeper::Alone(_) => {
+            Sleeper::Doorbell(_) | Sleeper::Alone(_) | Sleeper::Bell(_) => {
                 Err(io::Error::other("nothing wakes this process by a descriptor"))
             }
         }
@@ -33,7 +33,7 @@ impl Endpoint {
         }
         match self.sleeper() {
             Sleeper::Sockets(sockets) => Some(sockets.due()),
-            Sleeper::Doorbell(_) | Sleeper::Alone(_) => Some(None),
+            Sleeper::Doorbell(_) | Sleeper::Alone(_) | Sleeper::Bell(_) => Some(None),
         }
     }
 }

@@ -20,9 +20,9 @@ use super::look::SocketLooks;
 use super::output::{Company, Output, well_placed};
 use super::peer::{Lately, Peer, Place, Standing};
 use super::reception::StreamReception;
-use super::sleep::{OwnBell, Sleeper};
+use super::sleep::Sleeper;
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink, bytes_of};
-use crate::shm::stream::bell::Bell;
+use crate::shm::stream::bell::OwnBell;
 use crate::sys;
 use std::collections::HashSet;
 use std::io;
@@ -206,11 +206,9 @@ impl TcpDevice {
     /// # Errors
     /// Those of making a socket.
     pub fn hang_bell(&mut self) -> io::Result<u64> {
-        let bell = Bell::take()?;
+        let bell = OwnBell::take()?;
         self.epoll.add(bell.descriptor(), Watch::Input, token::new(token::BELL, 0, 0))?;
-        let number = bell.number();
-        self.bell = Some(OwnBell(Some(bell)));
-        Ok(number)
+        Ok(self.bell.insert(bell).number())
     }
 
     pub fn counters(&self) -> Counters {
@@ -490,7 +488,7 @@ impl Device for TcpDevice {
 
     /// By who has slept.
     fn disarm(&mut self) {
-        self.bell.iter().for_each(OwnBell::drain);
+        self.bell.iter().for_each(|bell| bell.drain());
         self.look_soon();
     }
 }

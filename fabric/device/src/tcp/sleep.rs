@@ -1,28 +1,10 @@
 //! How to sleep on sockets, and how to be woken there by who shares memory with us.
 
 use super::epoll::Epoll;
-use crate::shm::stream::bell::Bell;
 use crate::sys;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A bell that goes back when its owner goes.
-pub(super) struct OwnBell(pub Option<Bell>);
-
-impl OwnBell {
-    pub fn drain(&self) {
-        self.0.iter().for_each(Bell::drain);
-    }
-}
-
-impl Drop for OwnBell {
-    fn drop(&mut self) {
-        if let Some(bell) = self.0.take() {
-            bell.give_back(false);
-        }
-    }
-}
 
 /// Sleeps on the sockets and the bell.
 pub struct Sleeper {

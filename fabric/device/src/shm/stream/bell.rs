@@ -4,6 +4,7 @@
 
 use crate::kernel::{self, Abstract};
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_wire::stream::arena::{BELL_BITS, bell_name, bell_word};
@@ -224,6 +225,32 @@ impl Bell {
     /// `silent`: it was not rung since it was last drained, and nobody is left who would.
     pub fn give_back(self, silent: bool) {
         POOL[self.index].state.store(if silent { SILENT } else { FREE }, Ordering::Release);
+    }
+}
+
+/// A bell that goes back when its owner goes.
+pub struct OwnBell(Option<Bell>);
+
+impl OwnBell {
+    /// # Errors
+    /// Those of [`Bell::take`].
+    pub fn take() -> io::Result<Self> {
+        Bell::take().map(|bell| Self(Some(bell)))
+    }
+}
+
+impl Deref for OwnBell {
+    type Target = Bell;
+    fn deref(&self) -> &Bell {
+        self.0.as_ref().expect("it goes back at the end")
+    }
+}
+
+impl Drop for OwnBell {
+    fn drop(&mut self) {
+        if let Some(bell) = self.0.take() {
+            bell.give_back(false);
+        }
     }
 }
 
