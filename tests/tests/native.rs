@@ -95,6 +95,13 @@ fn a_name_ends_with_its_owner_however_that_ends() {
 }
 
 #[test]
+fn an_owner_that_can_let_nobody_in_sleeps_and_answers_later() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let output = Command::new(compiled(folder.path(), "few")).arg(name("few")).output();
+    ranks::assert_ok("few", &output.expect("it can be started"));
+}
+
+#[test]
 fn raw_bytes_memory_of_others_and_handlers() {
     passes("transfers", 2, &[], &[]);
     passes("transfers", 2, &[], &SLEEPY);

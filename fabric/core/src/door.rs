@@ -76,6 +76,8 @@ pub struct Door {
     /// The listener, while there is room, and all guests.
     set: kernel::Set,
     listens: bool,
+    /// The last one who came could not be let in, such as for want of descriptors.
+    refuses: bool,
 }
 
 impl Door {
@@ -104,7 +106,7 @@ impl Door {
         let name = format!("weft/{list}/{port}/{digits}");
         let set = kernel::Set::new()?;
         set.add(&listener, 0)?;
-        Ok(Self { listener, name, key, guests: Vec::new(), set, listens: true })
+        Ok(Self { listener, name, key, guests: Vec::new(), set, listens: true, refuses: false })
     }
 
     /// What others come in by. It is a secret as far as who knows it may come in.
@@ -120,7 +122,15 @@ impl Door {
     /// The next one who has proven to know the name, with the first that it has said.
     pub fn poll_visitor(&mut self) -> Option<(Talk, Vec<u8>)> {
         let mut has_room = self.has_room();
-        while has_room && let Ok((stream, _)) = self.listener.accept() {
+        self.refuses = false;
+        while has_room {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    self.refuses = error.kind() != io::ErrorKind::WouldBlock;
+                    break;
+                }
+            };
             let watched = self.set.add(&stream, 0).and_then(|()| Talk::answering(stream, self.key));
             self.guests.extend(watched.ok().map(|talk| (Instant::now(), talk)));
             has_room = self.has_room();
@@ -141,6 +151,12 @@ impl Door {
             }
         }
         None
+    }
+
+    /// Whether somebody stands outside who could not be let in when [`Self::poll_visitor`] was last called. The descriptor is
+    /// readable all the time then.
+    pub fn refuses(&self) -> bool {
+        self.refuses
     }
 
     /// Others that share the socket, such as a forked copy of the process, would keep it in the set.

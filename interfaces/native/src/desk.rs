@@ -33,6 +33,8 @@ pub struct Desk {
     times: Vec<(u64, Instant)>,
     given: u64,
     looks: u32,
+    /// Until then the office is not in the set.
+    rests_until: Option<Instant>,
 }
 
 impl Desk {
@@ -58,8 +60,8 @@ impl Desk {
     }
 
     /// What the office waits for ends a sleep from now on.
-    pub fn attend_office(&mut self, descriptor: RawFd) -> std::io::Result<()> {
-        self.attend(descriptor, OFFICE)
+    pub fn attend_office(&mut self, office: &Office) -> std::io::Result<()> {
+        self.attend(office.as_raw_fd(), OFFICE)
     }
 
     /// A set of descriptors that a thread selects ends a sleep, until [`Self::leave_selected`].
@@ -85,6 +87,11 @@ impl Desk {
         self.times.retain(|(given, _)| *given != number);
     }
 
+    /// How long nobody is to look after the office.
+    pub fn rest(&self) -> Option<Duration> {
+        self.rests_until.map(span)
+    }
+
     /// Serves who has come to the office; true if anybody has.
     pub fn serve(&mut self, endpoint: &mut Endpoint) -> bool {
         self.attended > 0 && self.attend_all(endpoint)
@@ -101,8 +108,31 @@ impl Desk {
                 _ => self.noticed = true,
             }
         }
-        any
+        any | self.mind_rest(endpoint)
     }
+
+    /// Leaves an office alone that cannot let anybody in, and looks after it again when it has rested; true then.
+    fn mind_rest(&mut self, endpoint: &mut Endpoint) -> bool {
+        let Self { office: Some(office), set: Some(set), rests_until, .. } = self else { return false };
+        let has_rested = rests_until.is_some_and(|until| Instant::now() >= until);
+        if has_rested {
+            office.serve(endpoint);
+        }
+        let begins = rests_until.is_none();
+        *rests_until = office.rests_until();
+        match *rests_until {
+            Some(_) if begins => set.remove(office),
+            // That it cannot be watched shows as before, when it was first.
+            None if !begins => _ = set.add(office, OFFICE),
+            _ => {}
+        }
+        has_rested
+    }
+}
+
+/// How long it is until then, and no shorter than is worth a sleep.
+fn span(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now()).max(Duration::from_micros(100))
 }
 
 impl Companion for Desk {
@@ -119,7 +149,7 @@ impl Companion for Desk {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let next = self.times.iter().map(|(_, time)| *time).min()?;
-        Some(next.saturating_duration_since(Instant::now()).max(Duration::from_micros(100)))
+        let next = self.times.iter().map(|(_, time)| *time).chain(self.rests_until).min()?;
+        Some(span(next))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn open_named(name: &str) -> Result<PortNumber> {
     let opened = FABRIC.with_both(|endpoint, desk| {
         if desk.office.is_none() {
             let office = Office::open(endpoint)?;
-            desk.attend_office(office.descriptor())?;
+            desk.attend_office(&office)?;
             desk.office = Some(office);
         }
         desk.office.as_mut().map_or(Ok(()), |office| office.add(name, port))

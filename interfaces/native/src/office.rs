@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::{Duration, Instant};
 use weft_fabric::door::Door;
 use weft_fabric::foreign::{CARD_WORDS, Card};
 use weft_kernel::Set;
@@ -40,6 +41,9 @@ pub const ASK: u8 = b'n';
 pub const ANSWER: u8 = b'y';
 const NO: u8 = b'-';
 
+/// How long nobody is let in after that has failed.
+const REST: Duration = Duration::from_millis(100);
+
 const CARD_BYTES: usize = 8 * CARD_WORDS;
 
 /// Where this process is found by the names of its ports.
@@ -48,12 +52,31 @@ pub struct Office {
     names: Vec<NamedPort>,
     /// The door, and the sockets of all names.
     set: Set,
+    /// Until then nobody is let in, because that has failed: the set stays readable meanwhile.
+    rests_until: Option<Instant>,
 }
 
 struct NamedPort {
     listener: UnixListener,
     name: String,
     port: PortNumber,
+}
+
+impl NamedPort {
+    /// Tells all who have come where the door is.
+    fn tell_all(&self, door: &Door) -> io::Result<()> {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if is_ours(&stream) {
+                // What does not fit into an empty socket does not exist.
+                let _ = write!(stream, "{}{SEPARATOR}{}", door.name(), self.name);
+            }
+        }
+    }
 }
 
 pub fn checked(name: &str) -> Result<&str> {
@@ -102,16 +125,18 @@ pub fn adopt(endpoint: &mut Endpoint, card: &Card) -> io::Result<Peer> {
     Ok(peer)
 }
 
+/// What is readable when somebody comes.
+impl AsRawFd for Office {
+    fn as_raw_fd(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+}
+
 impl Office {
     pub fn open(endpoint: &mut Endpoint) -> io::Result<Self> {
         let (door, set) = (endpoint.open_door()?, Set::new()?);
         set.watch(door.descriptor(), libc::POLLIN, 0)?;
-        Ok(Self { door, names: Vec::new(), set })
-    }
-
-    /// What is readable when somebody comes.
-    pub fn descriptor(&self) -> RawFd {
-        self.set.as_raw_fd()
+        Ok(Self { door, names: Vec::new(), set, rests_until: None })
     }
 
     pub fn add(&mut self, name: &str, port: PortNumber) -> io::Result<()> {
@@ -138,16 +163,24 @@ impl Office {
         });
     }
 
+    /// Until when nobody is let in, if that has failed. What can be read at the descriptor is not to be looked at meanwhile.
+    pub fn rests_until(&self) -> Option<Instant> {
+        self.rests_until
+    }
+
     /// Looks after all who have come.
     pub fn serve(&mut self, endpoint: &mut Endpoint) {
+        let mut has_refused = false;
         for named in &self.names {
-            while let Ok((mut stream, _)) = named.listener.accept() {
-                if is_ours(&stream) {
-                    // What does not fit into an empty socket does not exist.
-                    let _ = write!(stream, "{}{SEPARATOR}{}", self.door.name(), named.name);
-                }
-            }
+            has_refused |= named.tell_all(&self.door).is_err();
         }
+        self.serve_door(endpoint);
+        // Such as too few descriptors, which lasts.
+        has_refused |= self.door.refuses();
+        self.rests_until = has_refused.then(|| Instant::now() + REST);
+    }
+
+    fn serve_door(&mut self, endpoint: &mut Endpoint) {
         while let Some((mut talk, piece)) = self.door.poll_visitor() {
             let answer = self.answer(endpoint, &piece);
             talk.say(&answer.unwrap_or_else(|| vec![NO]));
