@@ -47,6 +47,43 @@ fn ranks_of_a_job_are_siblings() {
     }
 }
 
+/// The groups of ranks of one host meet in shared memory.
+#[test]
+fn groups_of_ranks_change_between_barriers_and_in_them() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(&folder, "groups");
+    // Who waits sleeps at once, or the daemon has the barriers.
+    let sleepy = [("WEFT_SPIN_US", "0"), ("WEFT_YIELD_US", "0")];
+    let across = [("WEFT_DEVICE", "tcp"), ("WEFT_YIELD_US", "0")];
+    for (ranks, settings) in [(3, &[][..]), (8, &[]), (4, &sleepy), (3, &across)] {
+        let mut command = ranks::command(&program, ranks, &["changes"]);
+        let output = command.envs(settings.iter().copied()).env("PVM_VMID", machine("groups")).output();
+        ranks::assert_ok(&format!("{ranks} ranks with {settings:?}"), &output.expect("weft can be started"));
+    }
+}
+
+#[test]
+fn ranks_that_end_with_long_messages_to_each_other_end() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let mut command = ranks::command(&compiled(&folder, "groups"), 4, &["ends"]);
+    let output = command.env("PVM_VMID", machine("ends")).output().expect("weft can be started");
+    ranks::assert_ok("ends", &output);
+}
+
+/// In a group that may change the others go on without it; a frozen one is no group any more.
+#[test]
+fn a_rank_that_is_killed_while_others_wait_for_it_in_a_barrier_is_noticed() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(&folder, "groups");
+    for word in ["killed", "frozen"] {
+        let mut command = Command::new(tree().join("bin/weft"));
+        command.args(["run", "--keep-going", "--timeout", "30", "-n", "4"]).arg(&program).arg(word);
+        let output = command.env("PVM_VMID", machine(word)).output().expect("weft can be started");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(out == "ok\n" && !err.contains("left behind"), "{word}: {out}{err}");
+    }
+}
+
 #[test]
 fn the_console_shows_starts_and_ends_tasks() {
     let mut command = Command::new("sh");

@@ -1,7 +1,7 @@
 //! Becoming a task and being one no more: the daemon is asked, and started where there is none.
 
 use crate::courier::{self, CourierLook};
-use crate::errors::Error;
+use crate::errors::{Error, text};
 use crate::identity::{pvmmyctx, pvmmytid};
 use crate::library::{PvmLibrary, try_library};
 use crate::stdio::at_exit;
@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::Endpoint;
 use weft_fabric::spawn::find_weft;
-use weft_ports::InterfaceName;
+use weft_ports::{InterfaceName, Peer};
 use weft_pvm_machine::client::DaemonClient;
+use weft_pvm_machine::code;
 use weft_pvm_machine::frame::{Answer, ByteString, Identity, Introduction, Request};
 
 /// Tells a process that it was started as this task.
@@ -28,6 +29,8 @@ const LAST: c_int = 1;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often, and how long after each other, the daemon is called that another task may just be starting.
 const CALLS: u32 = 100;
+/// The same where the daemon is one that the first host of the job starts.
+const CALLS_ELSEWHERE: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE_AT_LAST: u32 = 100;
 /// How long who leaves waits for tasks to come that something was sent to.
@@ -106,6 +109,8 @@ impl PvmLibrary {
     pub fn leave(&mut self) -> Result<(), Error> {
         self.await_ways()?;
         let told = self.ask_code(&Request::Leave);
+        self.frozen.clear();
+        self.meetings.clear();
         if let Some(mut task) = self.task.take() {
             self.gone = task.settle();
             if told == Ok(LAST) {
@@ -171,16 +176,23 @@ extern "C" fn close() {
     }
 }
 
-fn introduce() -> io::Result<(DaemonClient, Identity)> {
+/// What is said of this task to the machine.
+fn introduction() -> io::Result<Introduction> {
     let started_as = std::env::var(TASK_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let (job, rank, size) = FABRIC.with(|endpoint| {
         let identity = endpoint.identity(endpoint.me());
         (identity.world, identity.rank, endpoint.world_size())
     });
+    let (hosts, places) = FABRIC.with(|endpoint| {
+        let names = endpoint.host_names().iter().map(|name| ByteString::from(&name[..])).collect::<Vec<_>>();
+        let places =
+            if names.len() > 1 { (0..size).map(|rank| endpoint.host_of(Peer(rank))).collect() } else { vec![] };
+        (if names.len() > 1 { names } else { vec![] }, places)
+    });
     // A job that nobody else talks to needs no way for others.
     let card = if size > 1 { Vec::new() } else { FABRIC.with(Endpoint::card)?.encode().to_vec() };
     let name = std::env::current_exe().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
-    let who = Introduction {
+    Ok(Introduction {
         pid: std::process::id() as i32,
         started_as,
         card,
@@ -188,20 +200,29 @@ fn introduce() -> io::Result<(DaemonClient, Identity)> {
         job: if size > 1 { job } else { 0 },
         rank,
         size,
-    };
-    let mut last = ErrorKind::ConnectionRefused.into();
-    for call in 0..CALLS {
+        hosts,
+        places,
+    })
+}
+
+fn introduce() -> io::Result<(DaemonClient, Identity)> {
+    let who = introduction()?;
+    // The machine of a job on several hosts is that of its first one, and comes from there.
+    let is_first = who.places.get(who.rank as usize).is_none_or(|place| *place == 0);
+    let mut last: io::Error = ErrorKind::ConnectionRefused.into();
+    for call in 0..if is_first { CALLS } else { CALLS_ELSEWHERE } {
         match DaemonClient::connect() {
             Ok(mut client) => match client.ask(&Request::Enrol { who: who.clone() }) {
                 Ok(Answer::Enrolled { identity }) => return Ok((client, identity)),
-                Ok(_) => return Err(io::Error::other("the daemon has no place for another task")),
+                Ok(Answer::Code { code: code::NO_HOST }) if !is_first => {}
+                Ok(answer) => return Err(refusal(&who, &answer)),
                 // It is about to end: the next one comes.
                 Err(error) => last = error,
             },
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(error),
             Err(error) => {
                 last = error;
-                if call % 10 == 0 {
+                if is_first && call % 10 == 0 {
                     start_daemon(&[])?;
                     continue;
                 }
@@ -209,7 +230,25 @@ fn introduce() -> io::Result<(DaemonClient, Identity)> {
         }
         std::thread::sleep(PAUSE);
     }
-    Err(last)
+    if is_first {
+        return Err(last);
+    }
+    let first = who.hosts.first().map(ByteString::text).unwrap_or_default();
+    Err(io::Error::other(format!(
+        "that of '{first}', the job's first host, has not come to this one within {} s",
+        (PAUSE * CALLS_ELSEWHERE).as_secs()
+    )))
+}
+
+fn refusal(who: &Introduction, answer: &Answer) -> io::Error {
+    match answer {
+        Answer::Code { code } if !who.hosts.is_empty() => {
+            let names: Vec<String> = who.hosts.iter().map(ByteString::text).collect();
+            let why = text(*code).to_string_lossy();
+            io::Error::other(format!("the job's hosts {} cannot all be in it: {why}", names.join(", ")))
+        }
+        _ => io::Error::other("the daemon has no place for another task"),
+    }
 }
 
 /// Starts a machine that stays until it is halted, with these words for the daemon; false where there is one.

@@ -2,13 +2,16 @@
 
 use crate::buffer::{Encoding, IncomingMessage};
 use crate::errors::Error;
-use crate::library::{code_of, enrolled, library, my_tid};
+use crate::library::{PvmLibrary, code_of, enrolled, library, my_tid};
+use crate::meetings::meet;
 use crate::receive::{WaitPatience, receive};
 use crate::source::source_word;
-use crate::waiting::wait_until;
+use crate::waiting::{FABRIC, wait_for_machine};
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 use weft_ports::Envelope;
+use weft_pvm_machine::code;
 use weft_pvm_machine::frame::{Answer, ByteString, Request};
 
 /// Messages of groups have this context, and the tags that programs give.
@@ -16,8 +19,18 @@ const CONTEXT: c_int = 0x7fffc;
 /// Barriers of frozen groups.
 const BARRIER_CONTEXT: c_int = 0x7fffb;
 
-/// Passes between two looks at whether the machine has answered.
-const PASSES_PER_LOOK: u32 = 16;
+/// Between two looks at whether the machine has answered, which are system calls. A pass that hands the core over takes
+/// longer.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(2);
+
+pub fn join(name: &ByteString) -> Result<c_int, Error> {
+    let mut library = enrolled()?;
+    let instance = library.ask_code(&Request::JoinGroup { name: name.clone() })?;
+    if instance == 0 {
+        library.offer_block();
+    }
+    Ok(instance)
+}
 
 /// By instance; 0 where there is none.
 ///
@@ -31,6 +44,8 @@ pub fn members(name: &ByteString) -> Result<Vec<c_int>, Error> {
     match library.ask(&Request::Members { name: name.clone() })? {
         Answer::Members { code: 0, tids, is_frozen } => {
             if is_frozen {
+                // Where it meets was told before.
+                FABRIC.with(|endpoint| library.listen(endpoint))?;
                 library.frozen.0.insert(name.clone(), tids.clone());
             }
             Ok(tids)
@@ -52,6 +67,7 @@ fn all_members(name: &ByteString) -> Result<Vec<c_int>, Error> {
 pub fn leave(name: &ByteString) -> Result<c_int, Error> {
     let mut library = enrolled()?;
     library.frozen.0.remove(name);
+    library.meetings.forget(name);
     library.ask_code(&Request::LeaveGroup { name: name.clone() })
 }
 
@@ -62,14 +78,29 @@ pub fn freeze(name: &ByteString, size: c_int) -> Result<c_int, Error> {
 
 /// Waits until so many members, or all with -1, have come here.
 pub fn barrier(name: &ByteString, count: c_int) -> Result<c_int, Error> {
-    let frozen = enrolled()?.frozen.0.get(name).cloned();
+    let frozen = { enrolled()?.members_apart(name) };
     if let Some(members) = frozen
         && (count == -1 || usize::try_from(count) == Ok(members.len()))
         && let Some(me) = members.iter().position(|tid| *tid == my_tid())
     {
         return among(name, &members, me).map(|()| 0);
     }
-    ask_patiently("pvm_barrier", &Request::Barrier { name: name.clone(), count })
+    loop {
+        if meet(name, count)? {
+            return Ok(0);
+        }
+        match ask_patiently("pvm_barrier", &Request::Barrier { name: name.clone(), count })? {
+            code::ELSEWHERE => {}
+            code => return Ok(code),
+        }
+    }
+}
+
+impl PvmLibrary {
+    /// The members of a frozen group that meet by messages.
+    fn members_apart(&self, name: &ByteString) -> Option<Vec<c_int>> {
+        self.frozen.0.get(name).filter(|_| !self.meetings.has(name)).cloned()
+    }
 }
 
 /// The barrier of a frozen group: in each round everybody tells the one who is twice as far away as in the one before.
@@ -106,12 +137,12 @@ pub fn ask_long(call: &'static str, request: &Request) -> Result<Answer, Error> 
         return Err(library.lose_machine());
     }
     loop {
-        let mut passes = 0u32;
-        let answer = wait_until(call, None, false, |endpoint, is_time| {
-            passes = passes.wrapping_add(1);
-            if !is_time && passes % PASSES_PER_LOOK != 1 {
+        let mut looked: Option<Instant> = None;
+        let answer = wait_for_machine(call, |endpoint, is_time| {
+            if !is_time && looked.is_some_and(|looked| looked.elapsed() < BETWEEN_LOOKS) {
                 return None;
             }
+            looked = Some(Instant::now());
             match library.task.as_mut()?.client.poll_answer() {
                 Ok(Some(answer)) => return Some(Ok(Some(answer))),
                 Ok(None) => {}

@@ -7,6 +7,7 @@ use crate::errors::Error;
 use crate::frozen::Frozen;
 use crate::handlers::{MessageHandlers, ProgramMatcher};
 pub use crate::identity::{my_context, my_tid, pvmmyctx, pvmmytid};
+use crate::meetings::Meetings;
 use crate::options::Options;
 use crate::task::OwnTask;
 pub use crate::wanted::WaitingMessage;
@@ -37,6 +38,7 @@ pub struct PvmLibrary {
     pub arrived: VecDeque<WaitingMessage>,
     pub catching: Catching,
     pub frozen: Frozen,
+    pub meetings: Meetings,
     /// The index of this task among those that a reset of the machine spares.
     pub spared_as: c_int,
 }
@@ -52,6 +54,7 @@ static LIBRARY: Mutex<PvmLibrary> = Mutex::new(PvmLibrary {
     arrived: VecDeque::new(),
     catching: Catching::new(),
     frozen: Frozen::new(),
+    meetings: Meetings::new(),
     spared_as: -1,
 });
 
@@ -99,6 +102,8 @@ impl PvmLibrary {
 
     /// The machine is gone, and what this task was in it.
     pub fn lose_machine(&mut self) -> Error {
+        self.frozen.clear();
+        self.meetings.clear();
         if let Some(task) = self.task.take() {
             self.directly = Some(task.into_directly());
             let tid = pvmmytid.swap(-1, Ordering::Relaxed);
@@ -142,6 +147,10 @@ impl PvmLibrary {
                 Event::Met { tid, card } => self.task()?.meet(endpoint, tid, &card),
                 Event::Gone { tid } => self.task()?.forget(tid),
                 Event::WantCard { is_wide } => self.task()?.show_card(endpoint, is_wide),
+                Event::MeetAt { name, number, block, place, tids } => {
+                    self.meet_at(endpoint, name, (number, block, place), &tids)?;
+                }
+                Event::MeetNoMore { number } => self.meet_no_more(number),
                 Event::Message { context, content } => self.keep(context, content),
             }
         }

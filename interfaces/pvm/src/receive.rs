@@ -397,7 +397,7 @@ pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Ou
         task.say_waiting(peer, tag, wanted.context as u32, room.len());
     }
     let mut failed = None;
-    FABRIC.with_both(|_, wakes| (wakes.until, wakes.looks) = (None, peer.is_some()));
+    FABRIC.with_both(|_, wakes| wakes.begin(None, peer.is_some(), false));
     let outcome = FABRIC.receive_while("pvm_precv", selector, room, |endpoint, wakes| {
         if !wakes.is_time() {
             return true;

@@ -31,9 +31,16 @@ enum TaskWay {
     Asked(Vec<WaitingParcel>),
 }
 
+/// Whether the machine knows this task by its rank, and so all others of the job.
+fn is_rank(identity: &Identity) -> bool {
+    let (size, me) = (FABRIC.size() as usize, FABRIC.me().0 as usize);
+    size > 1 && identity.siblings.len() == size && identity.siblings.get(me) == Some(&identity.tid)
+}
+
 pub struct OwnTask {
     pub client: DaemonClient,
     pub identity: Identity,
+    is_rank: bool,
     ways: HashMap<c_int, TaskWay>,
     /// Whom was sent to last.
     last: (c_int, Peer),
@@ -53,14 +60,15 @@ impl OwnTask {
         let me = FABRIC.me();
         let mut ways = HashMap::from([(identity.tid, TaskWay::Known(me))]);
         let size = FABRIC.size();
-        let is_rank = size > 1 && identity.siblings.get(me.0 as usize) == Some(&identity.tid);
-        if is_rank && identity.siblings.len() == size as usize {
+        let is_rank = is_rank(&identity);
+        if is_rank {
             ways.extend(identity.siblings.iter().zip(0..).map(|(tid, rank)| (*tid, TaskWay::Known(Peer(rank)))));
         }
         Self {
             client,
             last: (identity.tid, me),
             identity,
+            is_rank,
             ways,
             ready,
             leaving,
@@ -68,6 +76,11 @@ impl OwnTask {
             is_shown: size == 1,
             is_shown_widely: false,
         }
+    }
+
+    /// Whether all ranks of its job are known, by their places.
+    pub fn is_rank(&self) -> bool {
+        self.is_rank
     }
 
     /// Another task has this card.

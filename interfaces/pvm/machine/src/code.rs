@@ -1,6 +1,8 @@
 //! Answers that are numbers, and flags, as `pvm3.h` has them.
 
 pub const OK: i32 = 0;
+/// To who comes to a barrier: it is elsewhere, as was told ([`crate::frame::Event::MeetAt`]).
+pub const ELSEWHERE: i32 = 1;
 pub const BAD_PARAM: i32 = -2;
 pub const MISMATCH: i32 = -3;
 pub const NO_HOST: i32 = -6;

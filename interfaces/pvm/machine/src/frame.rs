@@ -161,6 +161,9 @@ record! {
         job: u64,
         rank: u32,
         size: u32,
+        /// Of a job on several hosts: their names, and for each rank the index of its own.
+        hosts: Vec<ByteString>,
+        places: Vec<u32>,
     }
 }
 
@@ -248,6 +251,10 @@ frames! {
         27 Groups,
         /// How others reach it, of a task that has been asked; those of other hosts, too, where it is wide. There is no answer.
         28 ShowCard { card: Vec<u64>, is_wide: bool },
+        /// A block of memory that the ranks of its job share, for their groups. There is no answer.
+        29 OfferBlock { block: u32 },
+        /// It has left a meeting that is over. There is no answer.
+        30 LeftMeeting { number: u32 },
     }
 }
 
@@ -280,6 +287,10 @@ frames! {
         3 Message { context: i32, content: Content },
         /// Somebody asks for the card of this task, or for one that is good on other hosts.
         4 WantCard { is_wide: bool },
+        /// Barriers of this group, which has these members, are in this place of a block of the job's memory.
+        5 MeetAt { name: ByteString, number: u32, block: u32, place: u32, tids: Vec<i32> },
+        /// ... and no more.
+        6 MeetNoMore { number: u32 },
     }
 }
 

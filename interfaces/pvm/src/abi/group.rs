@@ -3,11 +3,11 @@
 use super::message::{multicast, size_of_type};
 use super::text;
 use crate::errors::{Error, pvm_errno};
-use crate::group::{GroupCall, barrier, freeze, leave, members};
-use crate::library::{enrolled, my_tid};
+use crate::group::{GroupCall, barrier, freeze, join, leave, members};
+use crate::library::my_tid;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
-use weft_pvm_machine::frame::{ByteString, Request};
+use weft_pvm_machine::frame::ByteString;
 
 fn quiet(outcome: Result<c_int, Error>) -> c_int {
     outcome.unwrap_or_else(|error| {
@@ -30,7 +30,7 @@ unsafe fn name_of(group: *const c_char) -> Result<ByteString, Error> {
 pub unsafe extern "C" fn pvm_joingroup(group: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     let name = unsafe { name_of(group) };
-    quiet(name.and_then(|name| enrolled()?.ask_code(&Request::JoinGroup { name })))
+    quiet(name.and_then(|name| join(&name)))
 }
 
 /// # Safety

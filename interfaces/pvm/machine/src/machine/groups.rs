@@ -15,6 +15,8 @@ struct TaskGroup {
     is_frozen: bool,
     /// It was frozen and has lost a member.
     is_dead: bool,
+    /// Where its barriers are, if not here.
+    meeting: Option<u32>,
 }
 
 impl TaskGroup {
@@ -26,14 +28,21 @@ impl TaskGroup {
 #[derive(Default)]
 pub struct TaskGroups {
     groups: BTreeMap<ByteString, TaskGroup>,
+    /// Meetings that are over, of which the members are to be told.
+    over: Vec<u32>,
 }
 
 /// How one who comes to a barrier goes on.
 pub enum Barrier {
     Waits,
     Refused(i32),
+    /// The group is frozen already.
+    Again(ClientNumber),
     /// All are there.
-    Complete(Vec<ClientNumber>),
+    Complete {
+        released: Vec<ClientNumber>,
+        was_frozen: bool,
+    },
 }
 
 impl TaskGroups {
@@ -49,6 +58,7 @@ impl TaskGroups {
         if group.tids.contains(&tid) {
             return code::DUP_GROUP;
         }
+        self.over.extend(group.meeting.take());
         match group.tids.iter().position(|there| *there == 0) {
             Some(place) => {
                 group.tids[place] = tid;
@@ -70,6 +80,7 @@ impl TaskGroups {
         let Some(place) = group.tids.iter().position(|there| *there == tid) else {
             return (code::NOT_IN_GROUP, Vec::new());
         };
+        self.over.extend(group.meeting.take());
         group.tids[place] = 0;
         while group.tids.last() == Some(&0) {
             group.tids.pop();
@@ -90,6 +101,23 @@ impl TaskGroups {
         let names = self.groups.iter().filter(|(_, group)| group.tids.contains(&tid)).map(|(name, _)| name.clone());
         let names: Vec<ByteString> = names.collect();
         names.iter().flat_map(|name| self.leave(name, tid).1).collect()
+    }
+
+    /// A meeting that is over.
+    pub fn take_over(&mut self) -> Option<u32> {
+        self.over.pop()
+    }
+
+    /// By instance, the members of a group of several that has no meeting.
+    pub fn unmet(&self, name: &ByteString) -> Option<&[i32]> {
+        let group = self.groups.get(name)?;
+        (group.meeting.is_none() && group.size() > 1).then_some(&group.tids)
+    }
+
+    pub fn set_meeting(&mut self, name: &ByteString, number: u32) {
+        if let Some(group) = self.groups.get_mut(name) {
+            group.meeting = Some(number);
+        }
     }
 
     /// One who waits no more.
@@ -114,13 +142,17 @@ impl TaskGroups {
             return Barrier::Refused(code::NO_GROUP);
         }
         if freezes && group.is_frozen {
-            return Barrier::Complete(vec![client]);
+            return Barrier::Again(client);
+        }
+        if !freezes && group.meeting.is_some() {
+            return Barrier::Refused(code::ELSEWHERE);
         }
         let size = group.size();
         let count = if count == -1 { size } else { count };
         if count < 1 {
             return Barrier::Refused(code::BAD_PARAM);
         }
+        let was_frozen = group.is_frozen;
         let place = if freezes { &mut group.freezing } else { &mut group.barrier };
         let (awaited, waiting) = place.get_or_insert((count, Vec::new()));
         if *awaited != count {
@@ -132,7 +164,7 @@ impl TaskGroups {
         }
         let released = place.take().map_or(Vec::new(), |(_, waiting)| waiting);
         group.is_frozen |= freezes;
-        Barrier::Complete(released)
+        Barrier::Complete { released, was_frozen }
     }
 
     pub fn members(&self, name: &ByteString) -> Answer {

@@ -25,7 +25,7 @@ impl MachineHost {
 
 /// A call whose hosts are being added.
 struct HostsCall {
-    client: ClientNumber,
+    client: Option<ClientNumber>,
     /// Numbers, or codes.
     hosts: Vec<Result<u32, i32>>,
     awaited: usize,
@@ -64,7 +64,7 @@ impl MachineHosts {
         }
     }
 
-    fn named(&self, name: &str) -> Option<u32> {
+    pub fn named(&self, name: &str) -> Option<u32> {
         let is_it = |host: &MachineHost| host.name == name || host.name.split('.').next() == Some(name);
         self.all.iter().find(|(_, host)| is_it(host)).map(|(number, _)| *number)
     }
@@ -113,8 +113,8 @@ impl MachineHosts {
 }
 
 impl VirtualMachine {
-    /// Each name may have options behind it, as in a hostfile.
-    pub(super) fn add_hosts(&mut self, client: ClientNumber, names: Vec<ByteString>) {
+    /// For a client, who is answered, or for a job. Each name may have options behind it, as in a hostfile.
+    pub(super) fn add_hosts(&mut self, client: Option<ClientNumber>, names: Vec<ByteString>) {
         let mut call = HostsCall { client, hosts: Vec::new(), awaited: 0 };
         for line in names {
             let text = line.text();
@@ -157,6 +157,7 @@ impl VirtualMachine {
         self.hosts.all.remove(&number);
         if was_up {
             self.lose(number);
+            self.refuse_gathered(code::HOST_FAIL);
         } else {
             self.on_host_known(number, Err(code));
         }
@@ -179,12 +180,16 @@ impl VirtualMachine {
                 Err(code) => HostInfo { tid: *code, ..HostInfo::default() },
             };
             let told = hosts.iter().map(info).collect();
-            self.answer(client, Answer::Added { hosts: told });
+            match client {
+                Some(client) => self.answer(client, Answer::Added { hosts: told }),
+                None => hosts.iter().filter_map(|outcome| outcome.err()).for_each(|code| self.refuse_gathered(code)),
+            }
             let new: Vec<u32> = hosts.into_iter().flatten().collect();
             if !new.is_empty() {
                 self.tell_new_hosts(&new);
             }
         }
+        self.finish_gathering();
     }
 
     pub(super) fn delete_hosts(&mut self, client: ClientNumber, names: &[ByteString]) {

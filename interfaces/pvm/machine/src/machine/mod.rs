@@ -2,9 +2,11 @@
 //! [`VirtualMachine::poll_order`].
 
 mod contexts;
+mod gathering;
 mod groups;
 mod hosts;
 mod mailbox;
+mod meetings;
 mod notices;
 mod output;
 mod spawning;
@@ -15,9 +17,11 @@ mod tests;
 use crate::code;
 use crate::frame::{Answer, ByteString, Event, Order, Request, Seen, Told, framed, read};
 use contexts::ContextNumbers;
+use gathering::Gathering;
 use groups::{Barrier, TaskGroups};
 use hosts::MachineHosts;
 use mailbox::MachineMailbox;
+use meetings::{JobBlock, Meetings};
 use notices::Notices;
 use spawning::Spawning;
 use std::collections::{HashMap, VecDeque};
@@ -36,8 +40,10 @@ pub struct VirtualMachine {
     /// Those that have connected, with their task once they have enrolled.
     clients: HashMap<ClientNumber, Option<i32>>,
     spawning: Spawning,
+    gathering: Vec<Gathering>,
     mailbox: MachineMailbox,
     groups: TaskGroups,
+    meetings: Meetings,
     contexts: ContextNumbers,
     notices: Notices,
     orders: VecDeque<(u32, Order)>,
@@ -55,8 +61,10 @@ impl VirtualMachine {
             tasks: Tasks::default(),
             clients: HashMap::new(),
             spawning: Spawning::default(),
+            gathering: Vec::new(),
             mailbox: MachineMailbox::default(),
             groups: TaskGroups::default(),
+            meetings: Meetings::default(),
             contexts: ContextNumbers::default(),
             notices: Notices::default(),
             orders: VecDeque::new(),
@@ -142,6 +150,7 @@ impl VirtualMachine {
         let code = match request {
             Request::Enrol { .. } => code::ALREADY,
             Request::Leave => {
+                self.meetings.leave_all(client);
                 self.end_task(tid);
                 self.clients.insert(client, None);
                 // Who was the last one is told, and can wait for the end.
@@ -156,7 +165,7 @@ impl VirtualMachine {
             Request::HostStatus { name } => self.hosts.status(&name.text()),
             Request::Tasks { of } => return self.answer_tasks(client, of),
             Request::Hosts => return self.answer(client, Answer::Hosts { hosts: self.hosts.all() }),
-            Request::AddHosts { names } => return self.add_hosts(client, names),
+            Request::AddHosts { names } => return self.add_hosts(Some(client), names),
             Request::DeleteHosts { names } => return self.delete_hosts(client, &names),
             Request::Notify { what, context, tag, count, of } => self.notify(tid, what, context, tag, count, &of),
             Request::Context { free: 0 } => self.contexts.new_for(tid),
@@ -168,7 +177,11 @@ impl VirtualMachine {
                 return self.answer(client, Answer::Names { names: self.mailbox.names(&pattern.text()) });
             }
             Request::Reset { class, index, kills, keep } => self.reset(tid, &class, index, kills, &keep),
-            Request::JoinGroup { name } => self.groups.join(&name, tid),
+            Request::JoinGroup { name } => {
+                let code = self.groups.join(&name, tid);
+                self.end_meetings();
+                code
+            }
             Request::LeaveGroup { name } => self.leave_group(&name, tid),
             Request::Members { name } => return self.answer(client, self.groups.members(&name)),
             Request::Freeze { name, size } => return self.group_wait(client, tid, &name, size, true),
@@ -177,6 +190,8 @@ impl VirtualMachine {
             Request::Halt => return self.halt(),
             Request::Time { .. } => return self.answer_time(client),
             Request::ShowCard { card, is_wide } => return self.show_card(tid, card, is_wide),
+            Request::OfferBlock { block } => return self.tasks.offer(tid, block),
+            Request::LeftMeeting { number } => return self.meetings.leave(number, client),
             Request::Groups => return self.answer(client, Answer::Names { names: self.groups.names() }),
         };
         self.answer_code(client, code);
@@ -187,6 +202,7 @@ impl VirtualMachine {
             self.end_task(tid);
         }
         self.spawning.forget(client);
+        self.forget_gathered(client);
         self.mailbox.forget(client);
     }
 
@@ -202,6 +218,7 @@ impl VirtualMachine {
 
     fn leave_group(&mut self, name: &ByteString, tid: i32) -> i32 {
         let (code, released) = self.groups.leave(name, tid);
+        self.end_meetings();
         self.release(released, code::NO_GROUP);
         code
     }
@@ -210,7 +227,38 @@ impl VirtualMachine {
         match self.groups.wait(name, tid, client, count, freezes) {
             Barrier::Waits => {}
             Barrier::Refused(code) => self.answer_code(client, code),
-            Barrier::Complete(released) => self.release(released, code::OK),
+            Barrier::Again(client) => self.answer_code(client, code::OK),
+            Barrier::Complete { released, was_frozen } => {
+                // Members of a frozen group do not look for news before each barrier.
+                if !was_frozen {
+                    self.begin_meeting(name);
+                }
+                self.release(released, code::OK);
+            }
+        }
+    }
+
+    /// Where the members of a group share memory, they have their next barriers there.
+    fn begin_meeting(&mut self, name: &ByteString) {
+        let Some(tids) = self.groups.unmet(name) else { return };
+        let members: Vec<i32> = tids.iter().copied().filter(|tid| *tid != 0).collect();
+        let Some(JobBlock { job, block }) = self.tasks.shared_by(&members) else { return };
+        let clients: Option<Vec<ClientNumber>> = members.iter().map(|tid| self.tasks.client(*tid)).collect();
+        let Some(clients) = clients else { return };
+        let Some((number, place)) = self.meetings.begin(job, clients, |job| self.tasks.is_job(job)) else { return };
+        self.groups.set_meeting(name, number);
+        for tid in &members {
+            let event = Event::MeetAt { name: name.clone(), number, block, place, tids: members.clone() };
+            self.tell_task(*tid, event);
+        }
+    }
+
+    /// Tells the members of groups that have changed, before anybody is told of the change.
+    fn end_meetings(&mut self) {
+        while let Some(number) = self.groups.take_over() {
+            for client in self.meetings.members(number).to_vec() {
+                self.tell(client, &Told::Event { event: Event::MeetNoMore { number } });
+            }
         }
     }
 

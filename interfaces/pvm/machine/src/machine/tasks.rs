@@ -1,5 +1,7 @@
 //! Tasks: enrolling, meeting, ending.
 
+use super::hosts::FIRST;
+use super::meetings::JobBlock;
 use super::{ClientNumber, VirtualMachine};
 use crate::code::{self, notify};
 use crate::frame::{Answer, ByteString, Destination, Event, Identity, Introduction, Order, TaskInfo};
@@ -11,7 +13,7 @@ const CONNECTED: i32 = 0x4;
 const STARTED: i32 = 0x80;
 
 /// Most ranks of a job that get numbers together.
-const MOST_RANKS: u32 = 4096;
+pub const MOST_RANKS: u32 = 4096;
 /// So many jobs are remembered of which nobody is there: ranks of theirs may still come.
 const DESERTED_JOBS: usize = 16;
 
@@ -55,8 +57,16 @@ pub struct Tasks {
     all: BTreeMap<i32, TaskRecord>,
     /// By host: the last number that was given.
     last: HashMap<u32, i32>,
-    /// Jobs with the numbers of their ranks, in the order in which they came.
-    jobs: Vec<(u64, Vec<i32>)>,
+    /// In the order in which they came.
+    jobs: Vec<JobRecord>,
+}
+
+struct JobRecord {
+    job: u64,
+    /// The numbers of its ranks.
+    tids: Vec<i32>,
+    /// Memory that they share, for their groups.
+    block: Option<u32>,
 }
 
 impl Tasks {
@@ -130,32 +140,55 @@ impl Tasks {
         if who.job == 0 || !(2..=MOST_RANKS).contains(&who.size) || who.rank >= who.size {
             return None;
         }
-        if !self.jobs.iter().any(|(job, _)| *job == who.job) {
-            self.forget_jobs();
-            let tids: Option<Vec<i32>> = (0..who.size).map(|_| self.add(host, TaskRecord::default())).collect();
-            let tids = tids?;
-            for number in &tids {
-                self.all.get_mut(number)?.siblings = tids.clone();
-            }
-            self.jobs.push((who.job, tids));
+        if !self.is_job(who.job) {
+            self.add_job(who.job, &vec![host; who.size as usize])?;
         }
-        let (_, tids) = self.jobs.iter().find(|(job, _)| *job == who.job)?;
-        let number = *tids.get(who.rank as usize)?;
+        let number = *self.jobs.iter().find(|of| of.job == who.job)?.tids.get(who.rank as usize)?;
         (self.is_free(number) && tid::host(number) == host).then_some(number)
+    }
+
+    /// A job whose ranks are on these hosts; `None` when one of those has no numbers left.
+    pub fn add_job(&mut self, job: u64, hosts: &[u32]) -> Option<()> {
+        self.forget_jobs();
+        let tids: Option<Vec<i32>> = hosts.iter().map(|host| self.add(*host, TaskRecord::default())).collect();
+        let tids = tids?;
+        for number in &tids {
+            self.all.get_mut(number)?.siblings = tids.clone();
+        }
+        self.jobs.push(JobRecord { job, tids, block: None });
+        Some(())
     }
 
     /// Forgets jobs of which all ranks have ended, and the oldest of those of which nobody is there.
     fn forget_jobs(&mut self) {
         let all = &mut self.all;
-        self.jobs.retain(|(_, tids)| tids.iter().any(|tid| all.contains_key(tid)));
+        self.jobs.retain(|job| job.tids.iter().any(|tid| all.contains_key(tid)));
         let is_deserted = |tids: &[i32]| tids.iter().all(|tid| all.get(tid).is_none_or(|task| task.client.is_none()));
-        let deserted = self.jobs.iter().filter(|(_, tids)| is_deserted(tids)).map(|(job, _)| *job);
+        let deserted = self.jobs.iter().filter(|job| is_deserted(&job.tids)).map(|job| job.job);
         let mut old: Vec<u64> = deserted.collect();
         old.truncate(old.len().saturating_sub(DESERTED_JOBS));
-        let is_old = |(job, _): &mut (u64, Vec<i32>)| old.contains(job);
-        for number in self.jobs.extract_if(.., is_old).flat_map(|(_, tids)| tids) {
+        let is_old = |job: &mut JobRecord| old.contains(&job.job);
+        for number in self.jobs.extract_if(.., is_old).flat_map(|job| job.tids) {
             all.remove(&number);
         }
+    }
+
+    pub fn is_job(&self, job: u64) -> bool {
+        self.jobs.iter().any(|of| of.job == job)
+    }
+
+    /// A rank offers memory of its job: the first block is taken.
+    pub fn offer(&mut self, tid: i32, block: u32) {
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.tids.contains(&tid)) {
+            job.block.get_or_insert(block);
+        }
+    }
+
+    /// Memory that all of these share. What daemons of other hosts are told comes late there, so those have none.
+    pub fn shared_by(&self, tids: &[i32]) -> Option<JobBlock> {
+        let job = self.jobs.iter().find(|job| tids.iter().all(|tid| job.tids.contains(tid)))?;
+        let are_first = tids.iter().all(|tid| tid::host(*tid) == FIRST);
+        job.block.filter(|_| are_first).map(|block| JobBlock { job: job.job, block })
     }
 
     /// Whether somebody may enrol as this task.
@@ -175,6 +208,9 @@ impl VirtualMachine {
     pub(super) fn enrol(&mut self, client: ClientNumber, who: Introduction) {
         if self.spawning.is_pending(who.started_as) {
             return self.spawning.defer(client, who);
+        }
+        if who.hosts.len() > 1 && !self.tasks.is_job(who.job) {
+            return self.gather(client, who);
         }
         let host = client.0;
         let started =
@@ -278,6 +314,7 @@ impl VirtualMachine {
             self.tell_task(other, Event::Gone { tid: number });
         }
         if let Some(client) = client {
+            self.meetings.forget(client);
             self.groups.forget(client);
             self.mailbox.forget(client);
         }
@@ -285,6 +322,7 @@ impl VirtualMachine {
         self.mailbox.leave(number);
         self.contexts.forget(number);
         let released = self.groups.leave_all(number);
+        self.end_meetings();
         self.release(released, code::NO_GROUP);
         self.tell_end_of(notify::TASK_EXIT, number);
         self.tasks.drop_ended(number);

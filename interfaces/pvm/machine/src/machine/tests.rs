@@ -222,6 +222,108 @@ fn barriers_wait_for_all_and_refuse_another_count() {
     assert_eq!(world.code(4, &Request::JoinGroup { name: name() }), 1);
 }
 
+/// Three ranks of a job in a group, whose first has offered memory, after their first barrier.
+fn met() -> (World, Request, Vec<i32>) {
+    let mut world = World::new();
+    let (name, barrier) = (|| ByteString::from("group"), Request::Barrier { name: "group".into(), count: -1 });
+    let mut tids = Vec::new();
+    for rank in 0..3 {
+        let who = Introduction { pid: 100, job: 9, rank, size: 3, ..Introduction::default() };
+        tids.push(world.enrol_as(rank + 1, who).tid);
+        assert_eq!(world.code(rank + 1, &Request::JoinGroup { name: name() }), rank as i32);
+    }
+    assert_eq!(world.ask(1, &Request::OfferBlock { block: 4 }), None);
+    (1..=3).for_each(|client| assert_eq!(world.ask(client, &barrier), (client == 3).then_some(OVER)));
+    for client in 1..=3 {
+        let meeting = Event::MeetAt { name: name(), number: 1, block: 4, place: 0, tids: tids.clone() };
+        // Before the answer, so that it is known when that is there.
+        let told = world.told[&(1, client)].first();
+        assert!(matches!(told, Some(Told::Event { event }) if *event == meeting), "{told:?}");
+        assert!(client == 3 || world.answer(client) == Some(OVER));
+        world.events(client);
+    }
+    (world, barrier, tids)
+}
+
+const OVER: Answer = Answer::Code { code: code::OK };
+const ELSEWHERE: Answer = Answer::Code { code: code::ELSEWHERE };
+
+#[test]
+fn ranks_that_share_memory_meet_there_until_their_group_changes() {
+    let (mut world, barrier, _) = met();
+    assert_eq!(world.ask(2, &barrier), Some(ELSEWHERE), "it has been told");
+    world.enrol(4);
+    assert_eq!(world.code(4, &Request::JoinGroup { name: "group".into() }), 3);
+    for client in 1..=3 {
+        assert_eq!(world.events(client), [Event::MeetNoMore { number: 1 }]);
+        assert_eq!(world.ask(client, &Request::LeftMeeting { number: 1 }), None);
+    }
+    // One of them is no rank.
+    for client in 1..=4 {
+        assert_eq!(world.ask(client, &barrier), (client == 4).then_some(OVER));
+    }
+    (1..=3).for_each(|client| assert_eq!(world.answer(client), Some(OVER)));
+    assert_eq!(world.code(4, &Request::LeaveGroup { name: "group".into() }), code::OK);
+    (1..=3).for_each(|client| assert_eq!(world.ask(client, &barrier), (client == 3).then_some(OVER)));
+    let again = world.events(1);
+    assert!(matches!(again[..], [Event::MeetAt { number: 2, place: 0, .. }]), "{again:?}");
+}
+
+#[test]
+fn where_one_has_died_nobody_meets_again() {
+    let (mut world, barrier, tids) = met();
+    world.see(1, Seen::ClientGone { client: 2 });
+    for client in [1, 3] {
+        assert_eq!(world.events(client), [Event::MeetNoMore { number: 1 }]);
+        assert_eq!(world.ask(client, &Request::LeftMeeting { number: 1 }), None);
+        assert_eq!(world.ask(client, &barrier), (client == 3).then_some(OVER));
+    }
+    let (again, left) = (world.events(3), vec![tids[0], tids[2]]);
+    let meeting = Event::MeetAt { name: "group".into(), number: 2, block: 4, place: 1, tids: left };
+    assert_eq!(again, [meeting]);
+}
+
+/// A rank of a job of three, of whom the last one is on the second host.
+fn rank_of_two_hosts(rank: u32) -> Request {
+    let hosts = vec!["first".into(), "second".into()];
+    let who = Introduction { pid: 100, job: 9, rank, size: 3, hosts, places: vec![0, 0, 1], ..Introduction::default() };
+    Request::Enrol { who }
+}
+
+#[test]
+fn a_job_on_several_hosts_waits_until_all_are_in_the_machine() {
+    let mut world = World::new();
+    let bytes = |rank| ByteString(framed(&rank_of_two_hosts(rank))[4..].to_vec());
+    world.see(2, Seen::Asked { client: 1, bytes: bytes(2) });
+    assert_eq!(world.told.remove(&(2, 1)), Some(vec![Told::Answer { answer: Answer::Code { code: code::NO_HOST } }]));
+    assert_eq!((world.ask(1, &rank_of_two_hosts(0)), world.ask(2, &rank_of_two_hosts(1))), (None, None));
+    assert_eq!(world.orders, [(1, Order::AddHost { number: 2, name: "second".into() })]);
+    world.see(1, Seen::HostUp { number: 2, name: String::new(), architecture: "LINUX64".to_owned() });
+    world.see(2, Seen::Asked { client: 2, bytes: bytes(2) });
+    let siblings = vec![tid::task(1, 1), tid::task(1, 2), tid::task(2, 1)];
+    for (place, client) in [(0, (1, 1)), (1, (1, 2)), (2, (2, 2))] {
+        let Some([Told::Answer { answer: Answer::Enrolled { identity } }]) =
+            world.told.get(&client).map(|all| &all[..])
+        else {
+            panic!("{:?}", world.told)
+        };
+        assert_eq!((identity.tid, &identity.siblings), (siblings[place], &siblings));
+    }
+}
+
+#[test]
+fn a_job_of_which_a_host_cannot_be_added_is_refused() {
+    let mut world = World::new();
+    assert_eq!(world.ask(1, &rank_of_two_hosts(0)), None);
+    world.see(1, Seen::HostDown { number: 2, code: code::CANT_START });
+    assert_eq!(world.answer(1), Some(Answer::Code { code: code::CANT_START }));
+    // Whoever comes then tries it again, and one that is gone is not waited for.
+    assert_eq!(world.ask(2, &rank_of_two_hosts(1)), None);
+    world.see(1, Seen::ClientGone { client: 2 });
+    world.see(1, Seen::HostUp { number: 2, name: String::new(), architecture: "LINUX64".to_owned() });
+    assert_eq!(world.machine.tasks.count(), 0);
+}
+
 #[test]
 fn the_mailbox_keeps_what_is_to_stay_and_wakes_who_waits() {
     let mut world = World::new();
