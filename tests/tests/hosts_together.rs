@@ -5,10 +5,12 @@ use std::process::{Command, Stdio};
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, interfaces, ranks, tree};
 
+const LAUNCH: &str = "ip netns exec {host}";
+
 /// `weft run` on these hosts.
 fn weft_run(hosts: &str) -> Command {
     let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", "ip netns exec {host}", "--hosts", hosts]);
+    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", LAUNCH, "--hosts", hosts]);
     // A host may take long to answer: the machine may be loaded.
     command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
     command
@@ -91,4 +93,35 @@ fn mpi_and_sockets_and_the_native_interface_go_together() {
     let preload = format!("LD_PRELOAD={}", weft_tests::sockets::library().display());
     let address = Namespaces::pair().address(1).to_string();
     passes(&["env", &preload, all.to_str().expect("text"), &address], 2, &[]);
+}
+
+/// The tasks of both hosts are siblings in one virtual machine, which has the hosts of the job.
+#[test]
+fn mpi_and_pvm_and_sockets_go_together() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let program = ranks::compile_from("tests/c/together", folder.path(), "tasks", &["-lpvm3"]);
+    let preload = format!("LD_PRELOAD={}", weft_tests::sockets::library().display());
+    let address = Namespaces::pair().address(1).to_string();
+    for each in [1, 2] {
+        let machine = format!("tasks-{}-{each}", std::process::id());
+        let settings = [("PVM_VMID", &machine[..]), ("WEFT_LAUNCH", LAUNCH)];
+        passes(&["env", &preload, program.to_str().expect("text"), &address], each, &settings);
+    }
+}
+
+#[test]
+fn tasks_of_a_job_whose_hosts_cannot_be_added_say_so() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let program = ranks::compile_from("tests/c/together", folder.path(), "tasks", &["-lpvm3"]);
+    let hosts = Namespaces::pair();
+    let mut command = weft_run(&format!("{},{}", hosts.name(1), hosts.name(2)));
+    command.arg(program).env("PVM_VMID", format!("none-{}", std::process::id())).env("WEFT_LAUNCH", "false {host}");
+    let output = command.output().expect("the launcher can be started");
+    let err = String::from_utf8_lossy(&output.stderr);
+    let wanted = format!(
+        "no virtual machine: the job's hosts {}, {} cannot all be in it: Can't start pvmd",
+        hosts.name(1),
+        hosts.name(2)
+    );
+    assert!(!output.status.success() && err.contains(&wanted), "{err}");
 }

@@ -83,7 +83,8 @@ enum MeetingCall {
     Over,
     /// It is not here, or no more.
     Elsewhere,
-    Waits,
+    /// In the meeting of this number.
+    Waits(u32),
 }
 
 #[derive(Default)]
@@ -162,6 +163,45 @@ impl PvmLibrary {
         }
     }
 
+    /// Waits in a meeting; false if it has ended before the round was over.
+    fn wait_for_others(&mut self, meeting: (&ByteString, u32)) -> Result<bool, Error> {
+        loop {
+            let look = |endpoint: &mut Endpoint, is_time| self.look_at_meeting(endpoint, meeting, is_time);
+            let over = wait_for_memory("pvm_barrier", look)?;
+            // Messages may have waited for what the machine has said.
+            self.task()?.flush();
+            if let Some(over) = over {
+                return Ok(over);
+            }
+        }
+    }
+
+    /// How the wait ends; an answer of `None` says that messages can leave now.
+    fn look_at_meeting(
+        &mut self,
+        endpoint: &mut Endpoint,
+        (name, number): (&ByteString, u32),
+        is_time: bool,
+    ) -> Option<Result<Option<bool>, Error>> {
+        match self.meetings.places.get_mut(name).filter(|place| place.number == number) {
+            Some(place) if place.is_over() => {
+                place.round = None;
+                return Some(Ok(Some(true)));
+            }
+            Some(_) => {}
+            // The group may have another one by now.
+            None => return Some(Ok(Some(self.meetings.was_over))),
+        }
+        if !is_time {
+            return None;
+        }
+        match self.listen(endpoint) {
+            Ok(true) => Some(Ok(None)),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// This task comes to a barrier.
     fn come(&mut self, name: &ByteString, count: c_int) -> Result<MeetingCall, Error> {
         let Some(place) = self.meetings.places.get_mut(name) else { return Ok(MeetingCall::Elsewhere) };
@@ -171,7 +211,7 @@ impl PvmLibrary {
         let found = change(place.word(), |word| word.with_one_more(awaited)).map_err(|()| Error::MISMATCH)?;
         if found.come + 1 < awaited {
             place.round = Some(found.round);
-            return Ok(MeetingCall::Waits);
+            return Ok(MeetingCall::Waits(place.number));
         }
         FABRIC.with(|endpoint| place.others.iter().for_each(|peer| endpoint.wake(*peer)));
         Ok(MeetingCall::Over)
@@ -191,23 +231,11 @@ pub fn meet(name: &ByteString, count: c_int) -> Result<bool, Error> {
         }
     }
     match library.come(name, count)? {
-        MeetingCall::Over => return Ok(true),
-        MeetingCall::Elsewhere => return Ok(false),
-        MeetingCall::Waits => {}
+        MeetingCall::Over => Ok(true),
+        MeetingCall::Elsewhere => Ok(false),
+        MeetingCall::Waits(number) => library.wait_for_others((name, number)),
     }
-    let over = wait_for_memory("pvm_barrier", |endpoint, is_time| {
-        match library.meetings.places.get_mut(name) {
-            Some(place) if place.is_over() => place.round = None,
-            Some(_) if !is_time => return None,
-            Some(_) => return library.listen(endpoint).map(drop).err().map(Err),
-            None => return Some(Ok(library.meetings.was_over)),
-        }
-        Some(Ok(true))
-    })?;
-    library.task()?.flush();
-    Ok(over)
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
