@@ -4,7 +4,7 @@
 //! no thread and no environment here; `weft-agent` owns those and drives these machines.
 //!
 //! - [`job`] says what is to be started: programs, ranks, environment.
-//! - [`hosts`] gives each rank its host, [`placement`] its cores there.
+//! - [`hosts`] gives each rank its host, [`placement`] its cores there; [`allocation`] reads what a batch system has given.
 //! - [`frame`] is what launcher and agents of a job on several hosts say to each other.
 //! - [`state`] follows the ranks of a running job, decides when the others must be ended and what the exit code is.
 //! - [`pmi`] speaks PMI-1 (protocol 1.1): the server half for the launcher, the client half for a rank.
@@ -15,6 +15,7 @@
 //! Test: `cargo test -p weft-cluster`.
 #![forbid(unsafe_code)]
 
+pub mod allocation;
 pub mod frame;
 pub mod hosts;
 pub mod job;

@@ -17,6 +17,8 @@ pub struct Defaults {
     pub launch_timeout: Option<Duration>,
     /// From so many hosts on, agents start agents.
     pub launch_tree: Option<usize>,
+    /// Whether hosts come from the allocation of a batch system.
+    pub allocation: bool,
 }
 
 impl Defaults {
@@ -45,6 +47,7 @@ impl From<&Settings> for Defaults {
             keep_going: settings.keep_going,
             launch_timeout: settings.launch_timeout.map(Duration::from_secs),
             launch_tree: settings.launch_tree.map(|hosts| hosts as usize),
+            allocation: settings.allocation,
         }
     }
 }
@@ -62,6 +65,7 @@ mod tests {
             ("WEFT_KEEP_GOING", "on"),
             ("WEFT_LAUNCH_TIMEOUT", "9"),
             ("WEFT_LAUNCH_TREE", "never"),
+            ("WEFT_ALLOCATION", "off"),
         ];
         let defaults = Defaults::from(&Settings::from_env(env).expect("accepted"));
         let expected = Defaults {
@@ -71,6 +75,7 @@ mod tests {
             keep_going: true,
             launch_timeout: Some(Duration::from_secs(9)),
             launch_tree: None,
+            allocation: false,
         };
         assert_eq!(defaults, expected);
         let plain = Defaults {
@@ -80,6 +85,7 @@ mod tests {
             keep_going: false,
             launch_timeout: Some(Duration::from_secs(4)),
             launch_tree: Some(128),
+            allocation: true,
         };
         assert_eq!(Defaults::from(&Settings::default()), plain);
     }

@@ -10,9 +10,17 @@ pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
 /// # Errors
 /// It says what is no launch command.
 pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
+    launch_of_environment_or(Launch::default())
+}
+
+/// The same where another command than ssh is usual.
+///
+/// # Errors
+/// As [`launch_of_environment`].
+pub fn launch_of_environment_or(usual: Launch) -> Result<Launch, Vec<String>> {
     match std::env::var(LAUNCH_VARIABLE) {
         Ok(given) => given.parse().map_err(|error| vec![format!("{LAUNCH_VARIABLE}: {error}")]),
-        Err(_) => Ok(Launch::default()),
+        Err(_) => Ok(usual),
     }
 }
 

@@ -48,6 +48,9 @@ another:
   weft run --hosts node1:2,node2:2 ./program
   weft run --hostfile hosts --launch 'ip netns exec {host}' ./program
 
+Inside an allocation of Slurm, PBS or LSF (salloc, sbatch, qsub, bsub) its hosts and slots are taken, unless options \
+name others, --no-allocation is given or WEFT_ALLOCATION is off.
+
 The exit code is that of the first rank that fails, in time: its own code, or 128 + the number of the signal that \
 killed it; 124 after --timeout. When a rank fails the others are ended (SIGTERM, SIGKILL 2 s later), and whatever the \
 ranks have started and left behind is ended with the job.
@@ -319,7 +322,7 @@ pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_age
 /// The job. An error is one line for each slip.
 fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>), Vec<String>> {
     let defaults = Defaults::of_environment();
-    let hosts = given.hosts.or_of_environment().read(&defaults)?;
+    let hosts = given.hosts.or_of_environment(&defaults, given.sockets)?.read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
     let mut programs = vec![given.program.into_program(ranks_of_environment()?.or(all_slots).unwrap_or(1))];
     for part in further {

@@ -160,6 +160,9 @@ settings! {
     launch_tree: Option<u64>, "WEFT_LAUNCH_TREE", None,
         Kind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
         "From how many hosts on a job is started as a tree: some of its agents start the others.";
+    allocation: bool, "WEFT_ALLOCATION", None,
+        Kind::Switch, "on",
+        "Whether weft run takes its hosts from the allocation of Slurm, PBS or LSF that it is started in.";
     universe: Option<u64>, "WEFT_UNIVERSE", None,
         Kind::Integer { unit: "processes", min: 1, max: 1 << 20, word: AUTO }, "auto",
         "How many processes MPI_UNIVERSE_SIZE promises; auto: one for each core of the launcher's host, and no fewer than the job has.";

@@ -4,7 +4,8 @@ use super::Slip;
 use super::draft::Draft;
 use crate::reach::{are_here, is_here};
 use weft_agent::Hosts;
-use weft_cluster::hosts::{HOSTS_MAX, Host, Map, parse_list, ranks_wanted as ranks_of, spread};
+use weft_cluster::allocation::expand;
+use weft_cluster::hosts::{Host, Map, parse_list, ranks_wanted as ranks_of, spread};
 
 /// Hosts of one list or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,30 +25,7 @@ pub fn read_list(option: &str, given: &str) -> Result<Listed, Slip> {
 /// Reads a list as Slurm writes it, such as `login,node[01-03,7]`.
 pub fn read_node_list(option: &str, given: &str) -> Result<Listed, Slip> {
     let slip = || format!("{option} '{given}' is no list of hosts such as login,node[01-03,7]");
-    let mut inside = false;
-    let parts = given.split(|letter| {
-        inside = (inside || letter == '[') && letter != ']';
-        letter == ',' && !inside
-    });
-    let names: Option<Vec<_>> = parts.map(|part| expanded(part.trim())).collect();
-    gather(option, names.ok_or_else(slip)?.concat().into_iter())
-}
-
-/// The names that `node[01-03,7]` stands for; numbers keep the digits of the first.
-fn expanded(part: &str) -> Option<Vec<String>> {
-    let Some((before, rest)) = part.split_once('[') else { return Some(vec![part.to_owned()]) };
-    let (numbers, after) = rest.split_once(']')?;
-    let mut names = Vec::new();
-    for range in numbers.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (from, to): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        let width = first.len();
-        if from > to || to - from >= HOSTS_MAX {
-            return None;
-        }
-        names.extend((from..=to).map(|number| format!("{before}{number:0width$}{after}")));
-    }
-    Some(names)
+    gather(option, expand(given).ok_or_else(slip)?.into_iter())
 }
 
 /// Reads lines such as `host`, `host:4`, `host slots=4 max_slots=8` or `host cpu=4`, with comments after `#`.

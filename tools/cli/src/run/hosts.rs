@@ -3,11 +3,12 @@
 use super::room::{self, Room, Wishes};
 use crate::cluster::file;
 use crate::defaults::Defaults;
-use crate::reach::{are_here, launch_of_environment};
+use crate::reach::{are_here, launch_of_environment, launch_of_environment_or};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::Hosts;
+use weft_cluster::allocation::{self, Allocation};
 use weft_cluster::hosts::{HOSTS_MAX, Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
 use weft_database::Partition;
 
@@ -26,8 +27,18 @@ pub struct HostArguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "hostfile"])]
     partition: Option<String>,
 
+    /// Run on this host alone also inside an allocation of Slurm, PBS or LSF, whose hosts and slots are taken when no
+    /// option names hosts [default: WEFT_ALLOCATION, else on]
+    #[arg(long)]
+    no_allocation: bool,
+
+    /// What was found of one, where that is to be used.
+    #[arg(skip)]
+    allocation: Option<Allocation>,
+
     /// The command that starts a program on a host, {host} being its name; its standard input and output must reach
-    /// the program [default: WEFT_LAUNCH, else ssh with -o BatchMode=yes and time limits]
+    /// the program [default: WEFT_LAUNCH, else srun or blaunch in an allocation of Slurm or LSF, else ssh with
+    /// -o BatchMode=yes and time limits]
     #[arg(long, value_name = "COMMAND")]
     launch: Option<Launch>,
 
@@ -57,6 +68,9 @@ pub struct HostArguments {
 /// The partition of jobs that name no hosts.
 pub const PARTITION_VARIABLE: &str = "WEFT_PARTITION";
 
+/// How to do without what a batch system has given.
+const ALLOCATION_REMEDY: &str = "--no-allocation (WEFT_ALLOCATION=off) runs on this host alone";
+
 /// Hosts as they were given.
 pub struct Given {
     hosts: Vec<Host>,
@@ -67,17 +81,27 @@ pub struct Given {
     tree: Option<usize>,
     /// The option that gave them, for messages.
     option: String,
-    /// What the hosts are, where that was named, and of which cluster.
-    partition: Option<Partition>,
-    cluster: String,
+    source: HostSource,
     wishes: Wishes,
+}
+
+/// Where hosts come from.
+enum HostSource {
+    Listed,
+    /// Of which cluster, if its daemons are to be asked for room.
+    Partition(Partition, Option<String>),
+    /// With the ranks that were asked for there.
+    Allocation(Option<usize>),
 }
 
 impl HostArguments {
     /// The hosts, if any were given; or one line for each slip.
-    pub fn read(self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
+    pub fn read(mut self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
         if self.hosts.is_none() && self.hostfile.is_none() {
-            return self.read_partition(defaults);
+            return match self.allocation.take() {
+                Some(allocation) => self.read_allocation(defaults, allocation).map(Some),
+                None => self.read_partition(defaults),
+            };
         }
         let (hosts, option) = match (&self.hosts, &self.hostfile) {
             (None, Some(file)) => {
@@ -94,15 +118,35 @@ impl HostArguments {
             }
         };
         let launch = self.launch.clone().map_or_else(launch_of_environment, Ok)?;
-        Ok(Some(self.given(defaults, hosts, launch, option, None)))
+        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Listed)))
     }
 
-    /// As the environment says, where the command line names no hosts.
-    pub fn or_of_environment(mut self) -> Self {
-        if self.hosts.is_none() && self.hostfile.is_none() && self.partition.is_none() {
-            self.partition = std::env::var(PARTITION_VARIABLE).ok().filter(|name| !name.is_empty());
+    /// As the environment says, where the command line names no hosts: a partition, or what a batch system has given.
+    /// A job that is `bound` to this host takes none of the latter, nor does one that a rank of a job starts, of which
+    /// each would take all.
+    ///
+    /// # Errors
+    /// What the batch system says is not understood.
+    pub fn or_of_environment(mut self, defaults: &Defaults, bound: bool) -> Result<Self, Vec<String>> {
+        if self.hosts.is_some() || self.hostfile.is_some() || self.partition.is_some() {
+            return Ok(self);
         }
-        self
+        self.partition = std::env::var(PARTITION_VARIABLE).ok().filter(|name| !name.is_empty());
+        let is_rank = || std::env::var_os(weft_agent::JOB_VARIABLE).is_some();
+        if self.partition.is_none() && defaults.allocation && !self.no_allocation && !bound && !is_rank() {
+            let file = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
+            let found = allocation::read(|name| std::env::var(name).ok(), file);
+            self.allocation = found.map_err(|error| vec![format!("{error}; {ALLOCATION_REMEDY}")])?;
+        }
+        Ok(self)
+    }
+
+    /// The hosts that a batch system has given.
+    fn read_allocation(self, defaults: &Defaults, allocation: Allocation) -> Result<Given, Vec<String>> {
+        let Allocation { system, hosts, ranks } = allocation;
+        let usual = system.launch().and_then(|command| command.parse().ok()).unwrap_or_default();
+        let launch = self.launch.clone().map_or_else(|| launch_of_environment_or(usual), Ok)?;
+        Ok(self.given(defaults, hosts, launch, format!("allocation of {system}"), HostSource::Allocation(ranks)))
     }
 
     /// The hosts of the partition.
@@ -129,24 +173,16 @@ impl HostArguments {
                 "{option}: all its members are drained, which is slots = 0 in the cluster's file"
             )]);
         }
-        let named = self.launch.is_some() || self.stage;
-        let given = self.given(defaults, hosts, launch, option, Some(partition));
         // Who says how hosts are reached does without daemons.
-        Ok(Some(Given { cluster: if named { String::new() } else { cluster.name }, ..given }))
+        let asked = (self.launch.is_none() && !self.stage).then_some(cluster.name);
+        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Partition(partition, asked))))
     }
 
-    fn given(
-        self,
-        defaults: &Defaults,
-        hosts: Vec<Host>,
-        launch: Launch,
-        option: String,
-        partition: Option<Partition>,
-    ) -> Given {
+    fn given(self, defaults: &Defaults, hosts: Vec<Host>, launch: Launch, option: String, source: HostSource) -> Given {
         let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
         let wishes = Wishes { waits: self.wait && !self.no_wait, priority: self.priority, ..Wishes::default() };
-        let (map, stage, cluster) = (self.map, self.stage, String::new());
-        Given { hosts, map, launch, stage, patience, tree, option, partition, cluster, wishes }
+        let (map, stage) = (self.map, self.stage);
+        Given { hosts, map, launch, stage, patience, tree, option, source, wishes }
     }
 }
 
@@ -154,21 +190,28 @@ impl Given {
     /// How many ranks a job has here that does not say it.
     pub fn ranks(&self) -> usize {
         let wanted = ranks_wanted(&self.hosts, self.map);
-        self.partition.as_ref().map_or(wanted, |partition| wanted.min(partition.most_ranks()))
+        match &self.source {
+            HostSource::Listed => wanted,
+            HostSource::Partition(partition, _) => wanted.min(partition.most_ranks()),
+            HostSource::Allocation(ranks) => wanted.min(ranks.unwrap_or(wanted)),
+        }
     }
 
     /// The order of devices for jobs that say none.
     pub fn device(&self) -> Option<&str> {
-        self.partition.as_ref()?.device.as_deref()
+        match &self.source {
+            HostSource::Partition(partition, _) => partition.device.as_deref(),
+            _ => None,
+        }
     }
 
     /// Room for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
     #[allow(clippy::type_complexity)]
     pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(Room, Option<Hosts>)>, Vec<String>> {
-        let Some(partition) = &self.partition else { return Ok(None) };
+        let HostSource::Partition(partition, Some(cluster)) = &self.source else { return Ok(None) };
         let failed = |error: String| vec![format!("{}: {error}", self.option)];
         let wishes = Wishes { waits: self.wishes.waits, priority: self.wishes.priority, ..job };
-        let asked = Room::ask(super::FRONT, &self.cluster, &partition.name, ranks, self.map, wishes);
+        let asked = Room::ask(super::FRONT, cluster, &partition.name, ranks, self.map, wishes);
         let Some((room, grant, is_here)) = asked.map_err(failed)? else { return Ok(None) };
         if is_here {
             return Ok(Some((room, None)));
@@ -178,19 +221,25 @@ impl Given {
         Ok(Some((room, Some(hosts))))
     }
 
-    /// The hosts of a job of so many ranks; none where that is this one, as a partition's only one.
+    /// The hosts of a job of so many ranks; none where that is this one, as the only one of a partition or allocation.
     pub fn spread(self, ranks: usize) -> Result<Option<Hosts>, Vec<String>> {
-        let failed = |error: String| vec![format!("{}: {error}", self.option)];
+        let remedy = match self.source {
+            HostSource::Allocation(_) => format!("; {ALLOCATION_REMEDY}"),
+            _ => String::new(),
+        };
+        let failed = |error: String| vec![format!("{}: {error}{remedy}", self.option)];
         let places = spread(&self.hosts, self.map, ranks).map_err(|error| failed(error.to_string()))?;
-        if let Some(most) = self.partition.as_ref().map(Partition::most_ranks).filter(|most| ranks > *most) {
-            return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
-        }
         let used: std::collections::HashSet<usize> = places.iter().copied().collect();
         if used.len() > HOSTS_MAX {
             return Err(failed(format!("{ranks} ranks on {} hosts, but a job may use {HOSTS_MAX}", used.len())));
         }
-        if self.partition.is_some() && are_here(&self.hosts) {
-            return Ok(None);
+        match &self.source {
+            HostSource::Partition(partition, _) if ranks > partition.most_ranks() => {
+                let most = partition.most_ranks();
+                return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
+            }
+            HostSource::Partition(..) | HostSource::Allocation(_) if are_here(&self.hosts) => return Ok(None),
+            _ => {}
         }
         Ok(Some(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
     }
