@@ -34,7 +34,18 @@ pub struct LineTooLong {
     pub max: usize,
 }
 
-/// Collects bytes as they come and hands out whole lines.
+/// What a peer sent is no frame of PMI-2.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a PMI-2 frame begins with '{begin}' in place of its length, six digits of at most {max}")]
+pub struct BadFrame {
+    pub begin: String,
+    pub max: usize,
+}
+
+/// The digits before a frame of PMI-2.
+const LENGTH_BYTES: usize = 6;
+
+/// Collects bytes as they come and hands out whole lines, or frames.
 #[derive(Debug)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
@@ -66,6 +77,26 @@ impl LineBuffer {
             None => Ok(None),
         }
     }
+
+    /// The next whole frame of PMI-2, of at most `max` bytes, without its length.
+    pub fn poll_frame(&mut self, max: usize) -> Result<Option<String>, BadFrame> {
+        let Some(head) = self.bytes.get(..LENGTH_BYTES) else { return Ok(None) };
+        let text = String::from_utf8_lossy(head);
+        let digits = text.trim_start_matches(' ');
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let length = is_number.then(|| digits.parse().ok()).flatten().filter(|length| *length <= max);
+        let Some(length): Option<usize> = length else {
+            let begin = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            return Err(BadFrame { begin, max });
+        };
+        let end = LENGTH_BYTES + length;
+        if self.bytes.len() < end {
+            return Ok(None);
+        }
+        let frame = String::from_utf8_lossy(&self.bytes[LENGTH_BYTES..end]).into_owned();
+        self.bytes.drain(..end);
+        Ok(Some(frame))
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +119,21 @@ mod tests {
         assert_eq!(buffer.poll_line(), Ok(None));
         buffer.handle_bytes(b"x");
         assert_eq!(buffer.poll_line(), Err(LineTooLong { max: 16 }));
+    }
+
+    #[test]
+    fn frames_come_out_behind_lines_and_must_begin_with_their_length() {
+        let mut buffer = LineBuffer::new(16);
+        buffer.handle_bytes(b"first\n     3a;b000002xy     ");
+        assert_eq!(buffer.poll_line(), Ok(Some("first".to_owned())));
+        assert_eq!(buffer.poll_frame(9), Ok(Some("a;b".to_owned())));
+        assert_eq!(buffer.poll_frame(9), Ok(Some("xy".to_owned())));
+        assert_eq!(buffer.poll_frame(9), Ok(None));
+        for bad in ["cmd=in", "    10", "      ", "   +1 "] {
+            let mut buffer = LineBuffer::new(16);
+            buffer.handle_bytes(bad.as_bytes());
+            assert_eq!(buffer.poll_frame(9), Err(BadFrame { begin: bad.to_owned(), max: 9 }), "{bad}");
+        }
     }
 
     proptest! {

@@ -2,13 +2,16 @@
 //!
 //! A rank finds a connected stream socket in `PMI_FD`. It asks one line at a time, `cmd=<name> key=value ...\n`, and
 //! waits for the answer. The protocol has no escapes: a value holds neither blank nor newline.
+//!
+//! A rank whose first line asks for version 2 speaks PMI-2 from there on, which the server understands as well
+//! ([`server`]); our own clients have no need of it, since who serves PMI-2 serves PMI-1 too.
 
 mod client;
 mod line;
 mod server;
 
 pub use client::{Client, ClientError, Reply, Request};
-pub use line::{Fields, LineBuffer, LineTooLong};
+pub use line::{BadFrame, Fields, LineBuffer, LineTooLong};
 pub use server::{Event, Server};
 
 /// Longest key-value-space name in bytes, as `get_maxes` tells it.

@@ -1,4 +1,8 @@
-//! The launcher's half of PMI-1: answers the ranks of one job.
+//! The launcher's half of PMI-1, and of PMI-2 ([`two`]): answers the ranks of one job.
+//!
+//! Both have the same store, names and barrier, so a job may have ranks of either.
+
+mod two;
 
 use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, Lost, PROCESS_MAPPING, VALUE_MAX};
 use std::collections::HashMap;
@@ -8,7 +12,7 @@ use weft_wire::interface::InterfaceName;
 /// What comes out of the server after bytes of a rank went in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Write these bytes (one line) to the rank.
+    /// Write these bytes (one line, or a frame of PMI-2) to the rank.
     Reply { rank: usize, line: String },
     /// The rank has begun to use PMI (`MPI_Init`, or the like of another interface).
     Initialised { rank: usize, interface: InterfaceName },
@@ -32,6 +36,16 @@ struct Client {
     faulty: bool,
     /// It wants to be told which ranks are lost.
     watches: bool,
+    dialect: Dialect,
+}
+
+/// What a rank speaks.
+enum Dialect {
+    One,
+    /// With the thread that waits in the barrier, as it was named.
+    Two {
+        thread: Option<String>,
+    },
 }
 
 #[derive(Default)]
@@ -54,6 +68,11 @@ pub struct Server {
     events: VecDeque<Event>,
     /// Ranks that are lost while the others go on.
     lost: Vec<usize>,
+    /// The number of each rank's host.
+    places: Vec<usize>,
+    /// What ranks of PMI-2 tell those of their host, and who waits for it.
+    of_hosts: HashMap<(usize, String), String>,
+    waiting: Vec<two::Waiting>,
 }
 
 impl Server {
@@ -73,6 +92,7 @@ impl Server {
             block: None,
             faulty: false,
             watches: false,
+            dialect: Dialect::One,
         };
         Self {
             job: job.chars().take(KVSNAME_MAX).collect(),
@@ -83,6 +103,9 @@ impl Server {
             clients: (0..size).map(|_| client()).collect(),
             events: VecDeque::new(),
             lost: Vec::new(),
+            places: places.to_vec(),
+            of_hosts: HashMap::new(),
+            waiting: Vec::new(),
         }
     }
 
@@ -116,10 +139,16 @@ impl Server {
         }
         self.clients[rank].input.handle_bytes(bytes);
         loop {
-            match self.clients[rank].input.poll_line() {
-                Ok(Some(line)) => self.on_line(rank, &line),
-                Ok(None) => return,
-                Err(error) => return self.fault(rank, error.to_string()),
+            let client = &mut self.clients[rank];
+            let piece = match client.dialect {
+                Dialect::One => client.input.poll_line().map_err(|error| error.to_string()),
+                Dialect::Two { .. } => client.input.poll_frame(two::FRAME_MAX).map_err(|error| error.to_string()),
+            };
+            match (piece, &client.dialect) {
+                (Ok(Some(line)), Dialect::One) => self.on_line(rank, &line),
+                (Ok(Some(frame)), Dialect::Two { .. }) => self.on_frame(rank, &frame),
+                (Ok(None), _) => return,
+                (Err(reason), _) => return self.fault(rank, reason),
             }
             if self.clients[rank].faulty {
                 return;
@@ -161,9 +190,7 @@ impl Server {
             "barrier_in" => self.on_barrier_in(rank),
             "finalize" => {
                 self.reply(rank, "cmd=finalize_ack rc=0".to_owned());
-                // It may begin again: sessions of MPI do.
-                self.clients[rank].initialised = false;
-                self.events.push_back(Event::Finalised { rank });
+                self.end(rank);
             }
             "abort" => self.on_abort(rank, fields),
             "watch" => self.on_watch(rank),
@@ -180,32 +207,55 @@ impl Server {
     }
 
     fn on_init(&mut self, rank: usize, fields: &Fields) {
+        if fields.value("pmi_version") == Some("2") {
+            self.reply(rank, "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0".to_owned());
+            self.clients[rank].dialect = Dialect::Two { thread: None };
+            return;
+        }
         let rc = if fields.value("pmi_version") == Some("1") { 0 } else { -1 };
         self.reply(rank, format!("cmd=response_to_init rc={rc} pmi_version=1 pmi_subversion=1"));
         if rc == 0 && !self.clients[rank].initialised {
-            self.clients[rank].initialised = true;
             // Only our own libraries say it, and those of MPI need not.
             let interface = fields.value("interface").and_then(InterfaceName::of_text).unwrap_or(InterfaceName::Mpi);
-            self.events.push_back(Event::Initialised { rank, interface });
+            self.begin(rank, interface);
         }
     }
 
+    fn begin(&mut self, rank: usize, interface: InterfaceName) {
+        self.clients[rank].initialised = true;
+        self.events.push_back(Event::Initialised { rank, interface });
+    }
+
+    /// It may begin again: sessions of MPI do.
+    fn end(&mut self, rank: usize) {
+        self.clients[rank].initialised = false;
+        self.events.push_back(Event::Finalised { rank });
+    }
+
     fn on_put(&mut self, rank: usize, fields: &Fields) {
-        let key = fields.value("key").unwrap_or("");
-        let value = fields.value("value").unwrap_or("");
-        let problem = if fields.value("kvsname") != Some(&self.job) {
-            "unknown_kvsname"
-        } else if key.is_empty() || key.len() > KEY_MAX {
-            "bad_key_length"
-        } else if key.starts_with("PMI_") {
-            "key_is_reserved"
-        } else if value.len() > VALUE_MAX {
-            "bad_value_length"
-        } else {
-            self.store.insert(key.to_owned(), value.to_owned());
-            return self.reply(rank, "cmd=put_result rc=0 msg=success".to_owned());
+        let (key, value) = (fields.value("key").unwrap_or(""), fields.value("value").unwrap_or(""));
+        let put = match fields.value("kvsname") == Some(&self.job) {
+            true => self.put(key, value),
+            false => Err("unknown_kvsname"),
         };
-        self.refuse(rank, "put_result", problem);
+        match put {
+            Ok(()) => self.reply(rank, "cmd=put_result rc=0 msg=success".to_owned()),
+            Err(problem) => self.refuse(rank, "put_result", problem),
+        }
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
+        if key.is_empty() || key.len() > KEY_MAX {
+            return Err("bad_key_length");
+        }
+        if key.starts_with("PMI_") {
+            return Err("key_is_reserved");
+        }
+        if value.len() > VALUE_MAX {
+            return Err("bad_value_length");
+        }
+        self.store.insert(key.to_owned(), value.to_owned());
+        Ok(())
     }
 
     fn on_get(&mut self, rank: usize, fields: &Fields) {
@@ -228,7 +278,13 @@ impl Server {
         if self.clients.iter().all(|client| client.in_barrier) {
             for rank in 0..self.clients.len() {
                 self.clients[rank].in_barrier = false;
-                self.reply(rank, "cmd=barrier_out rc=0".to_owned());
+                match &mut self.clients[rank].dialect {
+                    Dialect::One => self.reply(rank, "cmd=barrier_out rc=0".to_owned()),
+                    Dialect::Two { thread } => {
+                        let thread = thread.take();
+                        self.answer(rank, "kvs-fence", thread.as_deref(), &[]);
+                    }
+                }
             }
         }
     }
@@ -248,14 +304,19 @@ impl Server {
     }
 
     fn on_publish(&mut self, rank: usize, fields: &Fields) {
-        let (Some(service), Some(port)) = (fields.value("service"), fields.value("port")) else {
-            return self.refuse(rank, "publish_result", "service_or_port_missing");
-        };
+        match self.publish(fields.value("service"), fields.value("port")) {
+            Ok(()) => self.reply(rank, "cmd=publish_result rc=0 info=ok".to_owned()),
+            Err(problem) => self.refuse(rank, "publish_result", problem),
+        }
+    }
+
+    fn publish(&mut self, service: Option<&str>, port: Option<&str>) -> Result<(), &'static str> {
+        let (service, port) = service.zip(port).ok_or("service_or_port_missing")?;
         if self.published.contains_key(service) {
-            return self.refuse(rank, "publish_result", "service_already_published");
+            return Err("service_already_published");
         }
         self.published.insert(service.to_owned(), port.to_owned());
-        self.reply(rank, "cmd=publish_result rc=0 info=ok".to_owned());
+        Ok(())
     }
 
     fn on_unpublish(&mut self, rank: usize, fields: &Fields) {
@@ -336,165 +397,4 @@ fn excerpt(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn server(size: usize) -> Server {
-        Server::new("job", vec![0; size])
-    }
-
-    fn ask(server: &mut Server, rank: usize, line: &str) -> Vec<Event> {
-        server.handle_bytes(rank, format!("{line}\n").as_bytes());
-        std::iter::from_fn(|| server.poll_event()).collect()
-    }
-
-    fn answer(server: &mut Server, rank: usize, line: &str) -> String {
-        match ask(server, rank, line).as_slice() {
-            [Event::Reply { rank: to, line }] if *to == rank => line.trim_end().to_owned(),
-            other => panic!("one reply expected, got {other:?}"),
-        }
-    }
-
-    #[test]
-    fn init_is_answered_with_1_1_and_told_once() {
-        let mut server = server(1);
-        let line = "cmd=init pmi_version=1 pmi_subversion=1";
-        let events = ask(&mut server, 0, line);
-        assert_eq!(events.len(), 2);
-        assert_eq!(
-            events[0],
-            Event::Reply { rank: 0, line: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into() }
-        );
-        assert_eq!(events[1], Event::Initialised { rank: 0, interface: InterfaceName::Mpi });
-        assert_eq!(ask(&mut server, 0, line).len(), 1);
-    }
-
-    #[test]
-    fn who_begins_may_say_by_which_interface() {
-        for (said, interface) in [("pvm", InterfaceName::Pvm), ("none of ours", InterfaceName::Mpi)] {
-            let events = ask(&mut server(1), 0, &format!("cmd=init pmi_version=1 pmi_subversion=1 interface={said}"));
-            assert_eq!(events[1], Event::Initialised { rank: 0, interface });
-        }
-    }
-
-    #[test]
-    fn other_major_version_is_refused() {
-        let events = ask(&mut server(1), 0, "cmd=init pmi_version=2 pmi_subversion=0");
-        let [Event::Reply { line, .. }] = events.as_slice() else { panic!("{events:?}") };
-        assert!(line.contains("rc=-1"));
-    }
-
-    #[test]
-    fn value_put_by_one_rank_is_read_by_another() {
-        let mut server = server(2);
-        assert!(answer(&mut server, 0, "cmd=put kvsname=job key=k value=a=b").contains("rc=0"));
-        assert!(answer(&mut server, 1, "cmd=get kvsname=job key=k").ends_with("value=a=b"));
-        assert_eq!(answer(&mut server, 1, "cmd=get kvsname=job key=z"), "cmd=get_result rc=-1 msg=key_z_not_found");
-        assert!(answer(&mut server, 1, "cmd=get kvsname=other key=k").contains("rc=-1"));
-        assert!(answer(&mut server, 1, "cmd=put kvsname=job key=PMI_x value=1").contains("rc=-1"));
-    }
-
-    #[test]
-    fn mapping_puts_all_ranks_on_one_host() {
-        let line = answer(&mut server(3), 0, "cmd=get kvsname=job key=PMI_process_mapping");
-        assert!(line.ends_with("value=(vector,(0,1,3))"), "{line}");
-    }
-
-    #[test]
-    fn mapping_tells_the_host_of_every_rank() {
-        assert_eq!(mapping(&[0, 0, 1, 1, 2]), "(vector,(0,2,2),(2,1,1))");
-        assert_eq!(mapping(&[0, 1, 0, 1]), "(vector,(0,2,1),(0,2,1))");
-        assert_eq!(mapping(&[1, 0]), "(vector,(1,1,1),(0,1,1))");
-        let ragged: Vec<usize> = (0..2000).map(|rank| rank % 7 * 2).collect();
-        assert_eq!(mapping(&ragged), "");
-    }
-
-    #[test]
-    fn barrier_opens_when_the_last_rank_enters_and_closes_again() {
-        let mut server = server(3);
-        assert!(ask(&mut server, 0, "cmd=barrier_in").is_empty());
-        assert!(ask(&mut server, 0, "cmd=barrier_in").is_empty(), "one rank twice is one rank");
-        assert!(ask(&mut server, 2, "cmd=barrier_in").is_empty());
-        assert_eq!(ask(&mut server, 1, "cmd=barrier_in").len(), 3);
-        assert!(ask(&mut server, 1, "cmd=barrier_in").is_empty());
-    }
-
-    #[test]
-    fn spawn_is_refused_once_after_its_last_block() {
-        let mut server = server(1);
-        let first = "mcmd=spawn\nnprocs=2\nexecname=./a b\ntotspawns=2\nspawnssofar=1\nendcmd";
-        assert!(ask(&mut server, 0, first).is_empty());
-        let second = "mcmd=spawn\nnprocs=1\nexecname=./c\ntotspawns=2\nspawnssofar=2\nendcmd";
-        assert!(answer(&mut server, 0, second).starts_with("cmd=spawn_result rc=-1"));
-        assert!(answer(&mut server, 0, "cmd=get_appnum").ends_with("appnum=0"));
-    }
-
-    #[test]
-    fn names_are_published_looked_up_and_withdrawn() {
-        let mut server = server(2);
-        assert!(answer(&mut server, 0, "cmd=lookup_name service=s").contains("rc=-1"));
-        assert!(answer(&mut server, 0, "cmd=publish_name service=s port=p#1").contains("rc=0"));
-        assert!(answer(&mut server, 0, "cmd=publish_name service=s port=q").contains("rc=-1"));
-        assert!(answer(&mut server, 1, "cmd=lookup_name service=s").ends_with("port=p#1"));
-        assert!(answer(&mut server, 0, "cmd=unpublish_name service=s").contains("rc=0"));
-        assert!(answer(&mut server, 0, "cmd=unpublish_name service=s").contains("rc=-1"));
-    }
-
-    #[test]
-    fn abort_carries_code_and_message() {
-        let events = ask(&mut server(1), 0, "cmd=abort exitcode=7 message=why");
-        assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into(), lost: None }]);
-        let cases = [("1", Some(Lost::Rank(1))), ("2", None), ("-1", None), ("other", Some(Lost::Elsewhere))];
-        for (told, lost) in cases {
-            let events = ask(&mut server(2), 0, &format!("cmd=abort exitcode=7 lost={told}"));
-            assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: String::new(), lost }]);
-        }
-    }
-
-    #[test]
-    fn unknown_command_is_a_fault_and_ends_the_conversation() {
-        let mut server = server(1);
-        let events = ask(&mut server, 0, "cmd=dance");
-        let [Event::Fault { reason, .. }] = events.as_slice() else { panic!("{events:?}") };
-        assert!(reason.contains("'dance'"));
-        assert!(ask(&mut server, 0, "cmd=get_appnum").is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn nonsense_never_panics_and_answers_stay_bounded(
-            input in proptest::collection::vec((0usize..2, "(cmd=|mcmd=)?(put|get|spawn|init|abort|publish_name)?[ -~\\n]{0,80}\\n"), 0..20)
-        ) {
-            let mut server = server(2);
-            for (rank, text) in input {
-                server.handle_bytes(rank, text.as_bytes());
-                while let Some(event) = server.poll_event() {
-                    if let Event::Reply { line, .. } = event {
-                        prop_assert!(line.len() <= LINE_MAX && line.ends_with('\n'));
-                        prop_assert_eq!(line.matches('\n').count(), 1);
-                    }
-                }
-            }
-        }
-
-        #[test]
-        fn store_agrees_with_a_map(ops in proptest::collection::vec((0u8..5, proptest::option::of("[a-z=:]{0,8}")), 0..40)) {
-            let mut server = server(1);
-            let mut oracle = HashMap::new();
-            for (key, value) in ops {
-                match value {
-                    Some(value) => {
-                        answer(&mut server, 0, &format!("cmd=put kvsname=job key=k{key} value={value}"));
-                        oracle.insert(key, value);
-                    }
-                    None => {
-                        let line = answer(&mut server, 0, &format!("cmd=get kvsname=job key=k{key}"));
-                        let seen = Fields::parse(&line).value("value").map(str::to_owned);
-                        prop_assert_eq!(seen.as_ref(), oracle.get(&key));
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;
