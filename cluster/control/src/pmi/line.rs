@@ -82,7 +82,8 @@ impl LineBuffer {
     pub fn poll_frame(&mut self, max: usize) -> Result<Option<String>, BadFrame> {
         let Some(head) = self.bytes.get(..LENGTH_BYTES) else { return Ok(None) };
         let text = String::from_utf8_lossy(head);
-        let digits = text.trim_start_matches(' ');
+        // MPICH writes the blanks before the number, Slurm's library behind it.
+        let digits = text.trim_matches(' ');
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let length = is_number.then(|| digits.parse().ok()).flatten().filter(|length| *length <= max);
         let Some(length): Option<usize> = length else {
@@ -124,12 +125,13 @@ mod tests {
     #[test]
     fn frames_come_out_behind_lines_and_must_begin_with_their_length() {
         let mut buffer = LineBuffer::new(16);
-        buffer.handle_bytes(b"first\n     3a;b000002xy     ");
+        buffer.handle_bytes(b"first\n     3a;b000002xy1     z     ");
         assert_eq!(buffer.poll_line(), Ok(Some("first".to_owned())));
         assert_eq!(buffer.poll_frame(9), Ok(Some("a;b".to_owned())));
         assert_eq!(buffer.poll_frame(9), Ok(Some("xy".to_owned())));
+        assert_eq!(buffer.poll_frame(9), Ok(Some("z".to_owned())));
         assert_eq!(buffer.poll_frame(9), Ok(None));
-        for bad in ["cmd=in", "    10", "      ", "   +1 "] {
+        for bad in ["cmd=in", "    10", "      ", "   +1 ", "  1 2 "] {
             let mut buffer = LineBuffer::new(16);
             buffer.handle_bytes(bad.as_bytes());
             assert_eq!(buffer.poll_frame(9), Err(BadFrame { begin: bad.to_owned(), max: 9 }), "{bad}");

@@ -111,7 +111,11 @@ impl Server {
 
     fn on_full_init(&mut self, rank: usize, thread: Option<&str>) {
         let (number, size, program) = (rank.to_string(), self.clients.len().to_string(), self.appnum[rank].to_string());
-        let pairs = [("rank", &*number), ("size", &size), ("appnum", &program), ("pmiverbose", "FALSE")];
+        let version = [("pmi-version", "2"), ("pmi-subversion", "0")];
+        let place = [("rank", &*number), ("size", &size), ("appnum", &program)];
+        // Slurm's library wants to read both.
+        let state = [("debugged", "FALSE"), ("pmiverbose", "FALSE")];
+        let pairs = [&version[..], &place, &state].concat();
         self.answer(rank, "fullinit", thread, &pairs);
         if !self.clients[rank].initialised {
             self.begin(rank, InterfaceName::Mpi);

@@ -41,7 +41,8 @@ fn the_full_init_is_the_beginning_and_finalize_the_end() {
     let mut server = server(&[0, 0]);
     server.handle_bytes(1, frame(&[("cmd", "fullinit"), ("pmirank", "1"), ("threaded", "FALSE")]).as_bytes());
     let events: Vec<Event> = std::iter::from_fn(|| server.poll_event()).collect();
-    let body = "cmd=fullinit-response;rc=0;rank=1;size=2;appnum=0;pmiverbose=FALSE;";
+    let body = "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=1;size=2;appnum=0;debugged=FALSE;\
+                pmiverbose=FALSE;";
     let line = format!("{:6}{body}", body.len());
     let interface = InterfaceName::Mpi;
     assert_eq!(events, [Event::Reply { rank: 1, line }, Event::Initialised { rank: 1, interface }]);
