@@ -231,7 +231,11 @@ fn a_closed_descriptor_is_an_error_and_not_many_jobs_of_one() {
 fn a_launcher_without_pmi_1_is_refused_by_name() {
     let done = finish(Command::new(member()).env("OMPI_COMM_WORLD_SIZE", "2"));
     assert_eq!((done.out.as_str(), done.err.lines().count()), ("", 1), "{}", done.err);
-    assert!(done.code != 0 && done.err.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)"), "{}", done.err);
+    assert!(
+        done.code != 0 && done.err.contains("Open MPI's mpirun without PMIx (OMPI_COMM_WORLD_SIZE=2)"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //!    job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others reach us, as `WEFT_UDP_SOCKET` is for datagrams.
 //! 2. `PMI_FD` alone: a launcher of somebody else that speaks PMI-1. The ranks [`meet`](meeting): the lowest one makes
 //!    the segment and hands it to the others.
-//! 3. Neither: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
+//! 3. `PMIX_NAMESPACE` alone: one that speaks PMIx ([`pmix`]), whose library is loaded then. All else is as with PMI-1.
+//! 4. None of them: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
 //!
 //! That is how the first interface of a process joins, whichever it is. What it has found stands in the process table
 //! ([`crate::process`]), from which the others take their places ([`beside`]).
@@ -20,6 +21,7 @@ mod line;
 mod manager;
 mod meeting;
 mod owner;
+mod pmix;
 
 use crate::devices::Across;
 use crate::limits::Limits;
@@ -30,6 +32,7 @@ use manager::Manager;
 pub(crate) use manager::note_lost;
 pub use manager::{ManagerError, abort};
 pub(crate) use owner::{JobMembership, ManagerAsk};
+use pmix::{Pmix, PmixRefusal};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -43,6 +46,7 @@ use weft_device::xdp::{Lane, Sockets};
 use weft_protocol::selector::machine::Best;
 use weft_wire::interface::InterfaceName;
 use weft_wire::job_map::{JobMap, JobMapError};
+use weft_wire::segment::MAX_MEMBERS;
 use weft_wire::settings::{self, SettingError, Settings};
 
 /// Why a process could not join its job. Ends the process's membership.
@@ -85,10 +89,15 @@ pub enum JoinError {
     #[error("WEFT_SINGLE_COPY is on, but the kernel forbids such copies: {0}; auto or off can be used")]
     SingleCopy(io::Error),
     #[error(
-        "started by {launcher} ({variable}={value}), which does not speak PMI-1: its ranks would run as {value} jobs \
+        "started by {launcher} ({variable}={value}), which speaks neither PMI-1 nor PMIx: its ranks would run as {value} jobs \
          of one; start the program with weft run, or unset {variable} to run it alone"
     )]
     ForeignLauncher { launcher: &'static str, variable: &'static str, value: String },
+    #[error(
+        "started by a launcher that speaks PMIx (PMIX_NAMESPACE is set), but its library cannot be loaded: {0}; install it \
+         (Debian: libpmix2), name it by {LIBRARY_VARIABLE}, or start the program with weft run", LIBRARY_VARIABLE = pmix::LIBRARY_VARIABLE
+    )]
+    PmixLibrary(String),
     #[error("the launcher offers PMI at PMI_PORT={0} only; a descriptor in PMI_FD is needed (weft run gives one)")]
     Port(String),
     #[error(transparent)]
@@ -205,6 +214,7 @@ fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinErro
             join_launcher(segment, rank, size, manager, network)?
         }
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
+        Start::Pmix => join_pmix()?,
         Start::Alone => alone()?,
     };
     let FoundPlace { segment, member, across, mut world, manager } = found;
@@ -262,6 +272,7 @@ fn tell_of_unknown_settings(start: &Start) {
     let first = match start {
         Start::Launcher { .. } => false,
         Start::Manager { rank, .. } => *rank == 0,
+        Start::Pmix => std::env::var(pmix::RANK).is_ok_and(|rank| rank == "0"),
         Start::Alone => true,
     };
     if first && std::env::var_os("WEFT_JOB").is_none() {
@@ -354,6 +365,25 @@ fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<FoundPlace, Joi
     };
     let mut manager = Manager::new(descriptor);
     manager.announce()?;
+    let (segment, world) = meeting::meet(&mut manager, rank, size)?;
+    Ok(FoundPlace { manager: Some(manager), world, ..FoundPlace::plain(segment, rank) })
+}
+
+fn join_pmix() -> Result<FoundPlace, JoinError> {
+    // The variables stay: other libraries of the process may want them, and we when we come back.
+    if kin::is_child_of_same_rank(&[pmix::NAMESPACE, pmix::RANK]) {
+        return alone();
+    }
+    let pmix = Pmix::join().map_err(|refusal| match refusal {
+        PmixRefusal::Library(cause) => JoinError::PmixLibrary(cause),
+        PmixRefusal::Manager(error) => JoinError::Manager(error),
+    })?;
+    let (rank, size) = (pmix.rank(), pmix.size());
+    if size > MAX_MEMBERS {
+        let allowed = format!("a number of ranks from 1 to {MAX_MEMBERS}");
+        return Err(JoinError::Environment { name: "pmix.job.size", value: size.to_string(), allowed });
+    }
+    let mut manager = Manager::of_pmix(pmix);
     let (segment, world) = meeting::meet(&mut manager, rank, size)?;
     Ok(FoundPlace { manager: Some(manager), world, ..FoundPlace::plain(segment, rank) })
 }

@@ -1,6 +1,6 @@
 //! What the environment says about who started us.
 
-use super::JoinError;
+use super::{JoinError, pmix};
 use weft_wire::segment::MAX_MEMBERS;
 
 /// Who started us.
@@ -20,6 +20,8 @@ pub enum Start {
         rank: u32,
         size: u32,
     },
+    /// Somebody else's that speaks PMIx, whose library knows rank and size.
+    Pmix,
     Alone,
 }
 
@@ -33,12 +35,12 @@ pub struct Network {
     pub lane: Option<[i32; 3]>,
 }
 
-/// Launchers that speak no PMI-1, each by a variable of theirs that tells the number of ranks.
+/// Launchers that speak neither PMI-1 nor PMIx, each by a variable of theirs that tells the number of ranks.
 ///
 /// Slurm: the variable of a step, since a batch script may well run a program alone.
 const FOREIGN: [(&str, &str); 5] = [
-    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
-    ("SLURM_STEP_NUM_TASKS", "Slurm's srun without --mpi=pmi2"),
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun without PMIx"),
+    ("SLURM_STEP_NUM_TASKS", "Slurm's srun without --mpi=pmi2 or pmix"),
     ("PALS_SIZE", "PALS"),
     ("JSM_NAMESPACE_SIZE", "jsrun"),
     ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun_rsh"),
@@ -57,6 +59,9 @@ pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Start, 
     if let Some(descriptor) = manager {
         let (rank, size) = variables.place("PMI_FD")?;
         return Ok(Start::Manager { descriptor, rank, size });
+    }
+    if (variables.0)(pmix::NAMESPACE).is_some_and(|namespace| !namespace.is_empty()) {
+        return Ok(Start::Pmix);
     }
     if let Some(port) = (variables.0)("PMI_PORT") {
         return Err(JoinError::Port(port));
@@ -188,7 +193,7 @@ mod tests {
     fn a_launcher_that_wanted_more_than_one_is_refused_by_name() {
         let text = start(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")]).unwrap_err();
         assert!(
-            text.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"),
+            text.contains("Open MPI's mpirun without PMIx (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"),
             "{text}"
         );
         assert_eq!(start(&[("OMPI_COMM_WORLD_SIZE", "1")]), Ok(Start::Alone));
@@ -196,6 +201,14 @@ mod tests {
         assert!(start(&[("SLURM_STEP_NUM_TASKS", "4")]).unwrap_err().contains("--mpi=pmi2"));
         let under_pmi = [("OMPI_COMM_WORLD_SIZE", "4"), ("PMI_FD", "3"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
         assert!(start(&under_pmi).is_ok(), "who speaks PMI-1 is believed");
+    }
+
+    #[test]
+    fn pmix_comes_behind_what_needs_no_library() {
+        let pmix = [("PMIX_NAMESPACE", "n"), ("PMIX_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")];
+        assert_eq!(start(&pmix), Ok(Start::Pmix));
+        let both = [&pmix[..], &[("PMI_FD", "3"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]].concat();
+        assert_eq!(start(&both), Ok(Start::Manager { descriptor: 3, rank: 0, size: 1 }));
     }
 
     #[test]

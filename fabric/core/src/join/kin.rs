@@ -8,12 +8,27 @@ const GENERATIONS: u32 = 16;
 /// Whether one of our ancestors is a member of a job: it has the segment mapped. Asked only when the environment speaks
 /// of a descriptor that is not there.
 pub fn is_child_of_rank() -> bool {
+    any_ancestor(maps_segment)
+}
+
+/// The same for one that was told the same by its launcher in these variables.
+pub fn is_child_of_same_rank(variables: &[&str]) -> bool {
+    let told = |name: &&str| std::env::var(name).ok().map(|value| format!("{name}={value}"));
+    let told: Vec<String> = variables.iter().filter_map(told).collect();
+    any_ancestor(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has = |wanted: &String| environment.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes());
+        told.iter().all(has) && maps_segment(pid)
+    })
+}
+
+fn any_ancestor(is_it: impl Fn(u32) -> bool) -> bool {
     let mut pid = std::os::unix::process::parent_id();
     for _ in 0..GENERATIONS {
         if pid <= 1 {
             return false;
         }
-        if maps_segment(pid) {
+        if is_it(pid) {
             return true;
         }
         let Some(parent) = parent(pid) else { return false };

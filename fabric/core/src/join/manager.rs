@@ -1,6 +1,8 @@
-//! The conversation with the process manager that started us (PMI-1 on an inherited socket), and the abort.
+//! The conversation with the process manager that started us (PMI-1 on an inherited socket, or PMIx by its library), and
+//! the abort.
 
 use super::line::Line;
+use super::pmix::{self, Pmix};
 use crate::process::{self, SharedText};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -21,6 +23,8 @@ pub enum ManagerError {
     Version(u32, u32),
     #[error(transparent)]
     Protocol(#[from] ClientError),
+    #[error("the process manager speaks PMIx, and {call} of its library failed: {reason}")]
+    Pmix { call: &'static str, reason: String },
     /// As the library says that leads the conversation.
     #[error("{0}")]
     Told(String),
@@ -52,10 +56,16 @@ fn line_of_abort(change: impl FnOnce(&mut Option<Arc<Line>>)) {
 
 /// Our side of the conversation.
 pub(crate) struct Manager {
-    line: Arc<Line>,
+    talk: ManagerTalk,
     client: Client,
     /// What our own launcher is told that we begin by.
     interface: Option<InterfaceName>,
+}
+
+/// How it is reached.
+enum ManagerTalk {
+    Line(Arc<Line>),
+    Pmix(Box<Pmix>),
 }
 
 impl Manager {
@@ -63,7 +73,12 @@ impl Manager {
     pub fn new(descriptor: OwnedFd) -> Self {
         let line = Arc::new(Line::new(UnixStream::from(descriptor)));
         line_of_abort(|slot| *slot = Some(line.clone()));
-        Self { line, client: Client::new(), interface: None }
+        Self { talk: ManagerTalk::Line(line), client: Client::new(), interface: None }
+    }
+
+    /// A manager that speaks PMIx, and has been told that we have begun.
+    pub fn of_pmix(pmix: Pmix) -> Self {
+        Self { talk: ManagerTalk::Pmix(Box::new(pmix)), client: Client::new(), interface: None }
     }
 
     /// The same, where the manager is our own launcher.
@@ -74,11 +89,17 @@ impl Manager {
 
     /// Says that we have begun. The answer is taken with the next request's, so that nobody waits for it here.
     pub fn announce(&mut self) -> Result<(), ManagerError> {
+        if let ManagerTalk::Pmix(_) = self.talk {
+            return Ok(());
+        }
         self.send(Request::Init { interface: self.interface })
     }
 
     /// Asks and waits for the answer.
     pub fn ask(&mut self, request: Request) -> Result<Reply, ManagerError> {
+        if let ManagerTalk::Pmix(pmix) = &mut self.talk {
+            return pmix.answer(&request);
+        }
         while let Some(late) = self.pending()? {
             check_version(&late)?;
         }
@@ -97,8 +118,10 @@ impl Manager {
     /// Says that we have begun again.
     pub fn resume(&mut self) -> Result<(), ManagerError> {
         self.announce()?;
-        let line = self.line.clone();
-        line_of_abort(|slot| *slot = Some(line));
+        match &mut self.talk {
+            ManagerTalk::Pmix(pmix) => pmix.begin()?,
+            ManagerTalk::Line(line) => line_of_abort(|slot| *slot = Some(line.clone())),
+        }
         Ok(())
     }
 
@@ -110,7 +133,7 @@ impl Manager {
     /// The next rank that the manager has said is lost. Does not wait.
     pub fn poll_lost(&mut self) -> Option<usize> {
         let mut bytes = [0; 2048];
-        while let Ok(true) = self.line.open().and_then(|socket| sys::wait_readable(socket, Duration::ZERO)) {
+        while let Ok(true) = self.socket().and_then(|socket| sys::wait_readable(socket, Duration::ZERO)) {
             match self.read(&mut bytes) {
                 Ok(count) => self.client.handle_bytes(&bytes[..count]),
                 Err(_) => break,
@@ -119,9 +142,16 @@ impl Manager {
         self.client.poll_lost()
     }
 
+    fn socket(&self) -> io::Result<&UnixStream> {
+        match &self.talk {
+            ManagerTalk::Line(line) => line.open(),
+            ManagerTalk::Pmix(_) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
     fn send(&mut self, request: Request) -> Result<(), ManagerError> {
         let line = self.client.handle_request(request)?;
-        self.line.open().and_then(|socket| sys::send_all(socket, &line)).map_err(ManagerError::Gone)
+        self.socket().and_then(|socket| sys::send_all(socket, &line)).map_err(ManagerError::Gone)
     }
 
     /// Waits for the answer that is due, if one is.
@@ -139,7 +169,7 @@ impl Manager {
 
     fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            let mut socket = self.line.open()?;
+            let mut socket = self.socket()?;
             match socket.read(bytes) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -185,16 +215,24 @@ pub(super) extern "C" fn abort_here(code: i32, message: SharedText, lost: u32) -
 }
 
 fn end(code: i32, message: &str, lost: u32) -> ! {
+    if pmix::is_joined() {
+        await_last_words();
+        pmix::abort(code, message);
+    }
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(Ok(socket)) = line.as_ref().map(|line| line.open())
         && let Ok(request) = (Request::Abort { code, message: message.to_owned(), lost: first_lost(lost) }).encode()
     {
-        // Some managers kill before they have passed on what was written: let them take it first.
-        [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));
+        await_last_words();
         // A manager that is gone takes the job down without being asked.
         let _ = sys::send_all(socket, request.as_bytes());
     }
     sys::exit_now(code)
+}
+
+/// Some managers kill before they have passed on what was written: lets them take it first.
+fn await_last_words() {
+    [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));
 }
 
 #[cfg(test)]
@@ -218,7 +256,7 @@ mod tests {
             }
             heard
         });
-        act(Manager { line: Arc::new(Line::new(ours)), client: Client::new(), interface: None });
+        act(Manager { talk: ManagerTalk::Line(Arc::new(Line::new(ours))), client: Client::new(), interface: None });
         server.join().expect("the manager ends with its socket")
     }
 
@@ -248,7 +286,8 @@ mod tests {
     fn a_manager_that_goes_away_is_an_error() {
         let (ours, theirs) = UnixStream::pair().expect("pair");
         drop(theirs);
-        let mut manager = Manager { line: Arc::new(Line::new(ours)), client: Client::new(), interface: None };
+        let mut manager =
+            Manager { talk: ManagerTalk::Line(Arc::new(Line::new(ours))), client: Client::new(), interface: None };
         assert!(matches!(manager.ask(Request::KvsName), Err(ManagerError::Gone(_))));
     }
 }

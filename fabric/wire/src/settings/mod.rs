@@ -91,6 +91,10 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
+    (
+        "WEFT_PMIX_LIBRARY",
+        "the library by which ranks speak with a launcher that speaks PMIx, where libpmix.so.2 is not found or not to be used",
+    ),
     ("WEFT_CLUSTER", "the file of the cluster, by its name or path, where there are several (weft cluster)"),
     ("WEFT_DAEMON", "the local socket of the cluster's daemon where it is not the usual one, or off: it is not asked"),
     ("WEFT_PARTITION", "the partition that jobs run on which name no hosts"),

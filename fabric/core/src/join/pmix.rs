@@ -1,0 +1,298 @@
+//! A process manager that speaks PMIx: Open MPI's `mpirun`, `prterun`, `srun --mpi=pmix`.
+//!
+//! PMIx is no wire protocol but a library, so it is loaded; only where `PMIX_NAMESPACE` is set, and nothing else tells of
+//! a job. Requests of PMI-1 become calls of it, so that who asks the [`Manager`](super::Manager) need not know.
+//!
+//! Deliberately not there: spawning, being told who is lost, and whatever PMI-1 has no word for.
+//!
+//! The layouts below have been the same since PMIx 3; a launcher's version need not be that of the library.
+//!
+//! Test: `cargo test -p weft-tests --test mpi_programs launchers`, with Slurm and Open MPI installed.
+
+use super::ManagerError;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+use weft_cluster::pmi::{KEY_MAX, KVSNAME_MAX, Reply, Request, VALUE_MAX};
+
+/// The variable that PMIx launchers set for each process.
+pub const NAMESPACE: &str = "PMIX_NAMESPACE";
+/// What tells which rank of it a process is.
+pub const RANK: &str = "PMIX_RANK";
+/// Names another file than [`LIBRARY`].
+pub const LIBRARY_VARIABLE: &str = "WEFT_PMIX_LIBRARY";
+/// As the loader finds it.
+pub const LIBRARY: &str = "libpmix.so.2";
+
+const SUCCESS: c_int = 0;
+const NOT_FOUND: c_int = -46;
+/// All ranks of the job (`PMIX_RANK_WILDCARD`).
+const WILDCARD: u32 = u32::MAX - 1;
+/// Who puts what others read, as the ranks [`meet`](super::meeting): PMIx wants to know whose a value is, and not every
+/// version of it finds out (4.2 under Slurm waits for it in vain).
+const GIVER: u32 = 0;
+/// Types of values (`pmix_data_type_t`).
+const BOOLEAN: u16 = 1;
+const STRING: u16 = 3;
+const UINT32: u16 = 14;
+/// For all ranks, on whichever host (`PMIX_GLOBAL`).
+const TO_ALL: u8 = 3;
+
+/// `pmix_proc_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PmixProcess {
+    namespace: [u8; 256],
+    rank: u32,
+}
+
+/// `pmix_value_t`, whose union takes 24 bytes.
+#[repr(C)]
+struct PmixValue {
+    kind: u16,
+    data: [u64; 3],
+}
+
+/// `pmix_info_t`.
+#[repr(C)]
+struct PmixInfo {
+    key: [u8; 512],
+    flags: u32,
+    value: PmixValue,
+}
+
+/// The functions that are used, of a library that stays loaded.
+#[derive(Clone, Copy)]
+struct PmixCalls {
+    init: unsafe extern "C" fn(*mut PmixProcess, *const c_void, usize) -> c_int,
+    finalize: unsafe extern "C" fn(*const c_void, usize) -> c_int,
+    put: unsafe extern "C" fn(u8, *const c_char, *mut PmixValue) -> c_int,
+    commit: unsafe extern "C" fn() -> c_int,
+    fence: unsafe extern "C" fn(*const PmixProcess, usize, *const PmixInfo, usize) -> c_int,
+    get: unsafe extern "C" fn(*const PmixProcess, *const c_char, *const c_void, usize, *mut *mut PmixValue) -> c_int,
+    abort: unsafe extern "C" fn(c_int, *const c_char, *const c_void, usize) -> c_int,
+    text: unsafe extern "C" fn(c_int) -> *const c_char,
+}
+
+/// Whom an abort asks, which may come at any time from any thread.
+static ABORTED_BY: Mutex<Option<PmixCalls>> = Mutex::new(None);
+
+/// Our side of the conversation.
+pub struct Pmix {
+    calls: PmixCalls,
+    me: PmixProcess,
+    size: u32,
+}
+
+impl PmixCalls {
+    /// # Errors
+    /// The library cannot be loaded, or is none of PMIx.
+    fn load() -> Result<Self, String> {
+        let name = std::env::var(LIBRARY_VARIABLE).ok().filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| LIBRARY.to_owned());
+        let c_name = CString::new(name.as_str()).map_err(|_| format!("'{name}' is no name of a file"))?;
+        // SAFETY: a string that ends; what the library does when it is loaded is what its user has asked for.
+        let library = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if library.is_null() {
+            return Err(last_error().unwrap_or(name));
+        }
+        let find = |symbol: &CStr| {
+            // SAFETY: the library is never closed, and the string ends.
+            let found = unsafe { libc::dlsym(library, symbol.as_ptr()) };
+            if found.is_null() { Err(format!("{name} has no {}", symbol.to_string_lossy())) } else { Ok(found) }
+        };
+        macro_rules! call {
+            ($symbol:literal) => {
+                // SAFETY: the library's function of this name has this type in every version of PMIx.
+                unsafe { std::mem::transmute(find($symbol)?) }
+            };
+        }
+        Ok(Self {
+            init: call!(c"PMIx_Init"),
+            finalize: call!(c"PMIx_Finalize"),
+            put: call!(c"PMIx_Put"),
+            commit: call!(c"PMIx_Commit"),
+            fence: call!(c"PMIx_Fence"),
+            get: call!(c"PMIx_Get"),
+            abort: call!(c"PMIx_Abort"),
+            text: call!(c"PMIx_Error_string"),
+        })
+    }
+
+    fn checked(&self, call: &'static str, status: c_int) -> Result<(), ManagerError> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: it answers a string of the library's own, which lives as long as that.
+        let text = unsafe { (self.text)(status) };
+        let reason = match text.is_null() {
+            true => status.to_string(),
+            // SAFETY: a string that ends, as above.
+            false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+        };
+        Err(ManagerError::Pmix { call, reason })
+    }
+}
+
+fn last_error() -> Option<String> {
+    // SAFETY: it answers null or a string that lives until this thread's next call of the loader.
+    let text = unsafe { libc::dlerror() };
+    // SAFETY: not null, as above.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// Why a process whose launcher speaks PMIx cannot join.
+pub enum PmixRefusal {
+    Library(String),
+    Manager(ManagerError),
+}
+
+impl Pmix {
+    /// Loads the library and says that we have begun.
+    pub fn join() -> Result<Self, PmixRefusal> {
+        let calls = PmixCalls::load().map_err(PmixRefusal::Library)?;
+        let mut pmix = Self { calls, me: PmixProcess { namespace: [0; 256], rank: 0 }, size: 0 };
+        pmix.begin().map_err(PmixRefusal::Manager)?;
+        Ok(pmix)
+    }
+
+    pub fn rank(&self) -> u32 {
+        self.me.rank
+    }
+
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Says that we have begun, or begun again.
+    pub fn begin(&mut self) -> Result<(), ManagerError> {
+        // SAFETY: the structure is the library's, and is written during the call only; there is no further information.
+        let status = unsafe { (self.calls.init)(&raw mut self.me, std::ptr::null(), 0) };
+        self.calls.checked("PMIx_Init", status)?;
+        *ABORTED_BY.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.calls);
+        let size = self.value_of(WILDCARD, c"pmix.job.size")?;
+        let size = size.filter(|value| value.kind == UINT32).map(|value| value.data[0] as u32);
+        let reason = || "the launcher does not tell how many ranks there are".to_owned();
+        self.size = size
+            .filter(|size| *size > self.me.rank)
+            .ok_or_else(|| ManagerError::Pmix { call: "PMIx_Get", reason: reason() })?;
+        Ok(())
+    }
+
+    /// Calls what a request of PMI-1 means.
+    pub fn answer(&mut self, request: &Request) -> Result<Reply, ManagerError> {
+        let refused = |reason: &str| ManagerError::Pmix { call: request.name(), reason: reason.to_owned() };
+        Ok(match request {
+            Request::Init { .. } => Reply::Init(1, 1),
+            Request::Maxes => Reply::Maxes { kvsname: KVSNAME_MAX, key: KEY_MAX, value: VALUE_MAX },
+            Request::KvsName => Reply::KvsName(self.namespace()),
+            Request::UniverseSize => Reply::UniverseSize(Some(self.size as usize)),
+            Request::Appnum => Reply::Appnum(0),
+            Request::Put { key, value, .. } => {
+                self.put(key, value)?;
+                Reply::Put
+            }
+            Request::Get { key, .. } => Reply::Get(self.text_of(key)?),
+            Request::Barrier => {
+                self.fence()?;
+                Reply::Barrier
+            }
+            // Nobody is told; the launcher ends the job.
+            Request::Watch => Reply::Watch,
+            Request::Finalise => {
+                self.end()?;
+                Reply::Finalise
+            }
+            Request::Spawn { .. } => return Err(refused("only weft run starts further processes")),
+            Request::Abort { .. } => return Err(refused("an abort is not asked for here")),
+        })
+    }
+
+    fn namespace(&self) -> String {
+        let name = CStr::from_bytes_until_nul(&self.me.namespace).unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    fn end(&mut self) -> Result<(), ManagerError> {
+        *ABORTED_BY.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // SAFETY: there is no further information.
+        let status = unsafe { (self.calls.finalize)(std::ptr::null(), 0) };
+        self.calls.checked("PMIx_Finalize", status)
+    }
+
+    fn put(&self, key: &str, value: &str) -> Result<(), ManagerError> {
+        let (key, value) = (c_text("PMIx_Put", key)?, c_text("PMIx_Put", value)?);
+        let mut given = PmixValue { kind: STRING, data: [value.as_ptr() as u64, 0, 0] };
+        // SAFETY: both strings end and outlive the call, which copies them.
+        let status = unsafe { (self.calls.put)(TO_ALL, key.as_ptr(), &raw mut given) };
+        self.calls.checked("PMIx_Put", status)?;
+        // SAFETY: it takes nothing.
+        let status = unsafe { (self.calls.commit)() };
+        self.calls.checked("PMIx_Commit", status)
+    }
+
+    /// A barrier after which all have what was put before it.
+    fn fence(&self) -> Result<(), ManagerError> {
+        let mut key = [0; 512];
+        key[..COLLECT.len()].copy_from_slice(COLLECT);
+        let value = PmixValue { kind: BOOLEAN, data: [1, 0, 0] };
+        let collect = PmixInfo { key, flags: 0, value };
+        // SAFETY: no list of processes means all; the one information outlives the call.
+        let status = unsafe { (self.calls.fence)(std::ptr::null(), 0, &raw const collect, 1) };
+        self.calls.checked("PMIx_Fence", status)
+    }
+
+    fn text_of(&self, key: &str) -> Result<Option<String>, ManagerError> {
+        let key = c_text("PMIx_Get", key)?;
+        let value = self.value_of(GIVER, &key)?.filter(|value| value.kind == STRING && value.data[0] != 0);
+        // SAFETY: a value of this kind has a string that ends; nobody frees it.
+        Ok(value.map(|value| unsafe { CStr::from_ptr(value.data[0] as *const c_char) }.to_string_lossy().into_owned()))
+    }
+
+    /// What the library has of this key. The few values that are asked for are not given back.
+    fn value_of(&self, rank: u32, key: &CStr) -> Result<Option<&PmixValue>, ManagerError> {
+        let whose = PmixProcess { rank, ..self.me };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: what is passed outlives the call, which writes the address of a value of its own making.
+        let status = unsafe { (self.calls.get)(&raw const whose, key.as_ptr(), std::ptr::null(), 0, &raw mut found) };
+        if status == NOT_FOUND {
+            return Ok(None);
+        }
+        self.calls.checked("PMIx_Get", status)?;
+        // SAFETY: null, or a whole value that nobody changes or frees.
+        Ok(unsafe { found.as_ref() })
+    }
+}
+
+/// The information that a fence shall hand round what was put (`PMIX_COLLECT_DATA`).
+const COLLECT: &[u8] = b"pmix.collect";
+
+fn c_text(call: &'static str, text: &str) -> Result<CString, ManagerError> {
+    CString::new(text).map_err(|_| ManagerError::Pmix { call, reason: format!("'{text}' has a zero byte") })
+}
+
+/// Whether a launcher that speaks PMIx has started us, and has not heard that we end.
+pub fn is_joined() -> bool {
+    ABORTED_BY.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
+/// Asks for the end of the job, if a launcher that speaks PMIx has started us; it may end us meanwhile.
+pub fn abort(code: i32, message: &str) {
+    let Some(calls) = *ABORTED_BY.lock().unwrap_or_else(PoisonError::into_inner) else { return };
+    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    // SAFETY: the string ends and outlives the call; no list of processes means all.
+    let _ = unsafe { (calls.abort)(code, message.as_ptr(), std::ptr::null(), 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    /// As `pmix_common.h` has them on machines of 64 bits.
+    #[test]
+    fn layouts_are_those_of_the_library() {
+        assert_eq!((size_of::<PmixProcess>(), offset_of!(PmixProcess, rank)), (260, 256));
+        assert_eq!((size_of::<PmixValue>(), offset_of!(PmixValue, data)), (32, 8));
+        assert_eq!((size_of::<PmixInfo>(), offset_of!(PmixInfo, flags), offset_of!(PmixInfo, value)), (552, 512, 520));
+    }
+}
