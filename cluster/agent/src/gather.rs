@@ -19,8 +19,10 @@ use weft_kernel::EventLoop;
 use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, Rank as MapRank};
 
 mod host;
+mod remedy;
 
 pub use host::{Host, Tail};
+use remedy::remedy;
 
 /// Kept of what a launch command writes on its standard error.
 const SAID_BYTES: usize = 4096;

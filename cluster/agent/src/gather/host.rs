@@ -336,8 +336,10 @@ impl Host {
             Some(Exit::OutOfMemory { .. }) => "was killed, perhaps because memory ran out".to_owned(),
             None => format!("is not heard any more ({reason})"),
         };
-        let remedy = if self.is_below() { "; WEFT_LAUNCH_TREE=never starts all agents from here" } else { "" };
-        host_error(&self.name, format!("launch command {} {how}{}{remedy}", self.command(), self.error.last_line()))
+        let said = self.error.last_line();
+        let remedy =
+            if self.is_below() { "; WEFT_LAUNCH_TREE=never starts all agents from here" } else { remedy(&said) };
+        host_error(&self.name, format!("launch command {} {how}{said}{remedy}", self.command()))
     }
 }
 
