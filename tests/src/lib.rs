@@ -13,7 +13,9 @@ pub mod pvm;
 pub mod ranks;
 #[allow(unsafe_code)]
 pub mod signal;
+pub mod slurm;
 pub mod sockets;
+pub mod sshd;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

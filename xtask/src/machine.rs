@@ -38,10 +38,15 @@ pub enum Need {
     Java,
     Pvm,
     OmniOrb,
+    Slurm,
+    Munge,
+    Pmi2,
+    Pmix,
+    OpenSsh,
 }
 
 impl Need {
-    const ALL: [Need; 28] = [
+    const ALL: [Need; 33] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::FortranCompiler,
@@ -70,6 +75,11 @@ impl Need {
         Need::Java,
         Need::Pvm,
         Need::OmniOrb,
+        Need::Slurm,
+        Need::Munge,
+        Need::Pmi2,
+        Need::Pmix,
+        Need::OpenSsh,
     ];
 
     /// The programs that the stage `sockets` runs as they are.
@@ -96,6 +106,9 @@ impl Need {
     /// The MPI programs that the stage `programs` runs as they are.
     pub const MPI_PROGRAMS: &[Need] =
         &[Need::PythonVenv, Need::Scalapack, Need::FortranCompiler, Need::MpichFortran, Need::NetPipe];
+
+    /// The launchers of others, and their libraries.
+    pub const LAUNCHERS: &[Need] = &[Need::PythonVenv, Need::Slurm, Need::Munge, Need::Pmi2, Need::Pmix];
 
     /// Debian's package and what it is needed for.
     fn package(self) -> (&'static str, &'static str) {
@@ -129,6 +142,11 @@ impl Need {
             Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
             Need::Pvm => ("pvm-dev", "daemons and tasks of the socket tests"),
             Need::OmniOrb => ("omniorb-doc", "objects and clients of the socket tests, built by Debian"),
+            Need::Slurm => ("slurm-wlm", "jobs in an allocation of Slurm, and our programs under srun"),
+            Need::Munge => ("munge", "Slurm knows its users by it"),
+            Need::Pmi2 => ("libpmi2-0-dev", "a program that speaks PMI-2 is started by `weft run`"),
+            Need::Pmix => ("libpmix2", "our programs speak by it with launchers that speak PMIx"),
+            Need::OpenSsh => ("openssh-server", "jobs between hosts are started over it"),
             Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
         }
     }
@@ -164,6 +182,11 @@ impl Need {
             Need::Node => on_path("node"),
             Need::Java => on_path("javac"),
             Need::OmniOrb => Path::new("/usr/lib/omniorb/examples/echo/eg2_clt").is_file(),
+            Need::Slurm => ["slurmctld", "slurmd", "srun", "salloc"].into_iter().all(on_path),
+            Need::Munge => on_path("munged"),
+            Need::Pmi2 => Path::new("/usr/include/slurm/pmi2.h").is_file(),
+            Need::Pmix => Path::new("/usr/lib/x86_64-linux-gnu/libpmix.so.2").exists(),
+            Need::OpenSsh => on_path("sshd"),
             Need::Pvm => on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
         }
     }

@@ -9,7 +9,7 @@ use crate::stage::{Outcome, Stage, cargo_test};
 pub static STAGE: Stage = Stage {
     name: "hosts",
     meaning: "jobs on several hosts, which are network namespaces",
-    needs: &[Need::CCompiler, Need::IpRoute, Need::PkgConfig, Need::LibPng, Need::PythonVenv],
+    needs: &[Need::CCompiler, Need::IpRoute, Need::PkgConfig, Need::LibPng, Need::PythonVenv, Need::OpenSsh],
     gate: false,
     run: || {
         if let Err(lack) = hosts::try_out() {
@@ -20,7 +20,7 @@ pub static STAGE: Stage = Stage {
                          --test hosts --test hosts_bench --test hosts_cluster --test hosts_crypt --test hosts_daemon --test hosts_deserted \
                          --test hosts_failures --test hosts_interfaces --test hosts_kill --test hosts_lanes \
                          --test hosts_many --test hosts_mpi --test hosts_partition --test hosts_pvm \
-                         --test hosts_sockets --test hosts_together --test xdp";
+                         --test hosts_sockets --test hosts_ssh --test hosts_together --test xdp";
         let run = |arguments: &str| cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()));
         let by_lanes = "test -p weft-fabric --features weft-fabric/hosts --lib links::conformance::lanes";
         Ok(run(arguments)?.and(run(by_lanes)?))

@@ -1,4 +1,5 @@
-//! Whole programs, unmodified: network programs with the socket library preloaded, and MPI programs that others built.
+//! Whole programs, unmodified: network programs with the socket library preloaded, MPI programs that others built, and
+//! the launchers of others.
 //!
 //! Not in parallel: several of the programs keep all cores busy, and time limits of their own.
 //!
@@ -10,17 +11,17 @@ use crate::stage::{Outcome, Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "programs",
-    meaning: "network programs and prebuilt MPI programs, unmodified",
+    meaning: "network programs, prebuilt MPI programs and other launchers, unmodified",
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS] {
+        for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS, Need::LAUNCHERS] {
             if let Err(lack) = machine::provide(needs) {
                 return Ok(Outcome::NotRun(format!("{lack:#}")));
             }
         }
         let arguments = "test -p weft-tests --features sockets,programs --no-fail-fast --test sockets_programs \
-                         --test mpi_programs -- --test-threads 1";
+                         --test mpi_programs --test launchers -- --test-threads 1";
         cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };
