@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-cluster", &["weft-wire"]),
     ("weft-database", &["weft-wire", "weft-cluster"]),
     ("weft-membership", &[]),
+    ("weft-records", &[]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),
