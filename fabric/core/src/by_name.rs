@@ -21,6 +21,7 @@ const NOT_STARTED: i32 = 126;
 
 /// To be called by the constructor of a library, which exports a function of this `name` at this address.
 pub fn begin(name: &CStr, at: *const ()) {
+    crate::distress::watch();
     let is_meant = VARIABLES.iter().any(|variable| is_set(variable)) && !is_set("WEFT_JOB");
     if is_meant && !has_other_rights() && !is_launched() {
         become_launcher(name, at);

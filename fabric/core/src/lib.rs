@@ -33,6 +33,7 @@ mod api;
 pub mod by_name;
 pub mod datagram;
 mod devices;
+mod distress;
 pub mod door;
 #[cfg(test)]
 mod echo;

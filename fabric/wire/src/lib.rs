@@ -16,6 +16,7 @@
 pub mod active;
 pub mod cell;
 pub mod cipher;
+pub mod distress;
 pub mod interface;
 pub mod job_map;
 pub mod link;

@@ -84,6 +84,7 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_XDP_RECEIVER", "set by the launcher: the descriptor by which the rank's xdp lane receives"),
     ("WEFT_XDP_SENDER", "set by the launcher: the descriptor by which it sends"),
     ("WEFT_PARENT", "set by the launcher: where a spawned process finds those who have spawned it"),
+    ("WEFT_DISTRESS", "set by the launcher: the socket where a process says that a signal is about to end it"),
     ("WEFT_ORDER", "set for the launcher of spawned processes: where it gets its order"),
     (
         "WEFT_MACHINE",
@@ -95,6 +96,12 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
         "WEFT_PMIX_LIBRARY",
         "the library by which ranks speak with a launcher that speaks PMIx, where libpmix.so.2 is not found or not to be used",
     ),
+    ("WEFT_CORES", "the directory where cores of ranks are gathered, where --cores does not name it"),
+    (
+        "WEFT_RECORD",
+        "the file to which launchers append what is known of a job at its end, where --record does not name it",
+    ),
+    ("WEFT_TIME", "set by weft time: where launchers tell what their jobs have used"),
     ("WEFT_CLUSTER", "the file of the cluster, by its name or path, where there are several (weft cluster)"),
     ("WEFT_DAEMON", "the local socket of the cluster's daemon where it is not the usual one, or off: it is not asked"),
     ("WEFT_PARTITION", "the partition that jobs run on which name no hosts"),

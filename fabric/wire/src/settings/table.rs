@@ -148,6 +148,9 @@ settings! {
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";
+    backtrace: bool, "WEFT_BACKTRACE", None,
+        Kind::Switch, "on",
+        "Whether the launcher says in which function the first rank has failed that a signal has ended, and how it came there.";
     bind: Bind, "WEFT_BIND", Some("bind"),
         Kind::Choice(Bind::WORDS), "auto",
         "Whether ranks are bound to cores; auto binds when there are enough cores for all ranks.";
