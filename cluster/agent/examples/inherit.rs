@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let script = "cat /proc/self/fd/$WEFT_SEGMENT";
     let program =
         Program { program: "sh".into(), arguments: vec!["-c".into(), script.into()], ranks: 3, ..Program::default() };
-    let code = weft_agent::run(Job {
+    let finished = weft_agent::run(Job {
         front: "inherit".into(),
         id: JobId::new(),
         programs: vec![program],
@@ -24,6 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         hosts: None,
         keep_going: false,
         network: false,
+        partition: None,
+        cores: None,
     })?;
-    std::process::exit(code)
+    std::process::exit(finished.code)
 }

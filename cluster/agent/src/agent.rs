@@ -11,6 +11,7 @@ use crate::branch::Branch;
 use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
+use crate::members::Members;
 use crate::network::MakeLanes;
 use crate::relay::{Place, Relay, output_stream};
 use crate::stage::Instead;
@@ -20,6 +21,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
+use weft_cluster::usage::NOBODY;
 use weft_kernel::EventLoop;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, Settings};
@@ -97,13 +99,14 @@ fn run(
     };
     relay.send(&Frame::Ready(prepared.ports.clone()));
     let Some(Frame::Go(map)) = wait_for_frame(&mut interest, &mut relay, &mut branch) else { return 1 };
+    let members = Members::of(&prepared.job.inherit);
     let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
         Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
     };
     match keeper.start((ours, relay, branch)) {
         // The claims on cores stay, here and in the keeper, until both are gone.
-        Ok((kept, (ours, relay, branch))) => Agent::new(relay, kept, ours, branch).watch(interest),
+        Ok((kept, (ours, relay, branch))) => Agent::new(relay, kept, ours, branch, members).watch(interest),
         Err(error) => fail(&error),
     }
 }
@@ -227,6 +230,8 @@ impl Prepared {
             hosts: None,
             keep_going: false,
             network: false,
+            partition: None,
+            cores: start.cores,
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
         let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false };
@@ -276,10 +281,10 @@ impl Prepared {
         self.make_lanes(&places, lanes);
         self.job.inherit.push(network::map_in_memory(map)?);
         let here = std::mem::take(&mut self.here);
-        let (ours, starts) = descriptors::connect(&self.job, here, self.cores.take())?;
+        let (ours, starts, faults) = descriptors::connect(&self.job, here, self.cores.take())?;
         let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
-        Ok((ours, Keeper { starts, inherit, limits: self.limits, mask }))
+        Ok((ours, Keeper { starts, inherit, limits: self.limits, mask, faults }))
     }
 }
 
@@ -292,10 +297,12 @@ struct Agent {
     unsent: Vec<Message>,
     /// The keeper has said all that it will say.
     over: bool,
+    /// What ranks say in their shared memory.
+    members: Option<Members>,
 }
 
 impl Agent {
-    fn new(mut relay: Relay, kept: Kept, ours: OurHalf, branch: Branch) -> Self {
+    fn new(mut relay: Relay, kept: Kept, ours: OurHalf, branch: Branch, members: Option<Members>) -> Self {
         let channel = |member: usize, stream| Channel { member: member as u32, stream };
         for (member, socket) in ours.pmi.into_iter().enumerate() {
             relay.add_socket(channel(member, Stream::Pmi), socket.into());
@@ -309,7 +316,7 @@ impl Agent {
                 relay.add_writer(channel(member, Stream::Input), pipe);
             }
         }
-        Self { relay, kept, branch, unsent: Vec::new(), over: false }
+        Self { relay, kept, branch, unsent: Vec::new(), over: false, members }
     }
 
     fn watch(mut self, mut interest: Interest) -> i32 {
@@ -351,7 +358,7 @@ impl Agent {
     }
 
     fn tell(&mut self, message: Message) {
-        if !self.unsent.is_empty() || !self.kept.link.try_send(message) {
+        if !self.unsent.is_empty() || !self.kept.link.try_send(&message) {
             self.unsent.push(message);
         }
     }
@@ -378,6 +385,12 @@ impl Agent {
                 self.relay.drain(|channel| channel == Channel { member, stream: Stream::Pmi });
                 self.relay.send(&Frame::Ended { member, exit });
             }
+            Message::Used { rank, usage } => {
+                let sent = rank.and_then(|rank| self.members.as_ref()?.sent(rank));
+                let member = rank.map_or(NOBODY, |rank| rank as u32);
+                self.relay.send(&Frame::Used { member, usage, sent });
+            }
+            Message::Failed { rank, text } => self.relay.send(&Frame::Failed { member: rank as u32, text }),
             Message::Over { leftovers } => self.handle_over(leftovers),
             Message::Signal { .. } | Message::Kill => {}
         }
@@ -387,7 +400,7 @@ impl Agent {
     fn handle_keeper_gone(&mut self) {
         let set = sys::SignalSet::of(&[libc::SIGCHLD]);
         if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
-            keeper::kill_descendants(&child_signals);
+            keeper::kill_descendants(&child_signals, |_, _| {});
         }
         self.relay.send(&Frame::KeeperGone { pid: self.kept.pid as u32 });
         self.handle_over(0);

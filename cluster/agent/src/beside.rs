@@ -76,12 +76,27 @@ impl End {
 /// # Errors
 /// The program cannot be started.
 pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<End> {
+    let (name, value) = tally.variable();
+    run_plain(command.env(name, value), &[keep, &[tally.memory.as_raw_fd()]].concat())
+}
+
+/// What the children of this process have used that have been waited for: user and system time in microseconds, and the
+/// bytes of the largest.
+pub fn used() -> ([u64; 2], u64) {
+    let used = crate::sys::used_by_children();
+    ([used.user_us, used.system_us], used.peak_bytes)
+}
+
+/// The same without a tally.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn run_plain(command: &mut Command, keep: &[RawFd]) -> io::Result<End> {
     let signals = SignalSet::all();
     let before = signals.block()?;
     let descriptor = signals.descriptor()?;
-    let (name, value) = tally.variable();
-    let child = sys::spawn_beside(command.env(name, value), before)? as i32;
-    let ours = [keep, &[descriptor.as_raw_fd(), tally.memory.as_raw_fd()]].concat();
+    let child = sys::spawn_beside(command, before)? as i32;
+    let ours = [keep, &[descriptor.as_raw_fd()]].concat();
     let _ = sys::let_go_of_others(&ours);
     Beside { descriptor, child, witness: Witness::start().ok() }.serve()
 }

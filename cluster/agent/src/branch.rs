@@ -3,6 +3,7 @@
 //! What such a command reads and writes is passed on as it is, so for the launcher the agent behind it is one like others:
 //! its pipes lead through the link to this one, and nothing else is different.
 
+use crate::faults::FaultPlan;
 use crate::keeper::{Keeper, Kept, RankInput, Start};
 use crate::link::{Message, Received};
 use crate::relay::Relay;
@@ -47,7 +48,8 @@ impl Branch {
             starts.push(Start { command, core: None, input, apart, outputs, own: Vec::new() });
         }
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
-        let (kept, relay) = Keeper { starts, inherit: Vec::new(), limits, mask }.start(relay)?;
+        let (kept, relay) =
+            Keeper { starts, inherit: Vec::new(), limits, mask, faults: FaultPlan::default() }.start(relay)?;
         Ok((Self { kept: Some(kept) }, relay))
     }
 

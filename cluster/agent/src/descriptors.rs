@@ -1,6 +1,7 @@
 //! Everything that connects the ranks of this host with the launcher, or with the agent that stands for it: made before
 //! the keeper is forked, then split into two halves.
 
+use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
 use crate::sys::Apart;
 use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
 use weft_cluster::placement::{Bind, Core};
+use weft_wire::settings::Settings;
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
 const PER_RANK: u64 = 12;
@@ -99,8 +101,17 @@ pub fn keep_the_outer_jobs() {
 }
 
 /// Makes both halves for the ranks that run here.
-pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHalf, Vec<Start>), LaunchError> {
-    let templates = templates(job, &here)?;
+pub fn connect(
+    job: &Job,
+    here: Here,
+    cores: Option<Vec<Core>>,
+) -> Result<(OurHalf, Vec<Start>, FaultPlan), LaunchError> {
+    let mut plan = FaultPlan { ranks: here.ranks.clone(), ..FaultPlan::default() };
+    plan.cores = job.cores.as_ref().map(|cores| cores.join(job.id.as_str()));
+    // Without a socket nobody can call, and all else is as ever.
+    let (distress, socket) = faults::socket(job.id.as_str()).ok().unzip();
+    plan.socket = socket;
+    let templates = templates(job, &here, distress.as_deref())?;
     let programs = programs_by_rank(&job.programs);
     let direct = here.with_the_user && gets_input_directly(job.stdin);
     // Said here, it is not taken for a fault of the program.
@@ -113,6 +124,9 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     let mut starts = Vec::new();
     for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
         let command = templates[programs[rank]].command(rank, member, programs[rank]);
+        let start = std::env::current_dir().unwrap_or_default();
+        plan.directories
+            .push(templates[programs[rank]].directory.as_ref().map_or(start.clone(), |own| start.join(own)));
         let mut output = |sink| output(&job.output, sink, rank, here.size, member, &mut ours);
         let outputs = [output(0)?, output(1)?];
         let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
@@ -127,7 +141,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
         let core = cores.as_mut().and_then(Iterator::next);
         starts.push(Start { command, core, input, apart, outputs, own });
     }
-    Ok((ours, starts))
+    Ok((ours, starts, plan))
 }
 
 fn output(
@@ -191,7 +205,7 @@ struct Template {
     environment: HashMap<OsString, OsString>,
 }
 
-fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
+fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Template>, LaunchError> {
     // What another process manager told us is not for our ranks.
     let mut common = here.environment.clone();
     common.retain(|name, _| !name.to_str().is_some_and(is_reserved));
@@ -210,6 +224,10 @@ fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
     let template = |given: &weft_cluster::job::Program| {
         let mut environment = common.clone();
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        // Who switches it off is not asked again by the ranks.
+        if let Some(name) = distress.filter(|_| Settings::from_env(&environment).is_ok_and(|all| all.backtrace)) {
+            environment.insert(weft_wire::distress::VARIABLE.into(), name.into());
+        }
         let path = program::find(given)?;
         program::check_mpi(&path, here.size)?;
         // Who names the path of a program means it.

@@ -1,6 +1,7 @@
 //! Bringing the hosts of a job together: an agent is started on each, asked who it is, told what to start, and let go when
 //! all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
 
+use crate::faults::FaultPlan;
 use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
 use crate::link::{Message, Received};
 use crate::relay::{self, Place, Relay};
@@ -127,7 +128,8 @@ fn start_commands(
         let over = parents[number].map(|parent| hosts.names[parent].clone());
         list.push(Host::new(name, ranks, (shown, over), near));
     }
-    let keeper = Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before() };
+    let keeper =
+        Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before(), faults: FaultPlan::default() };
     let (kept, (list, tree)) = keeper.start((list, tree))?;
     Ok((Guard { kept }, list, tree))
 }
@@ -206,6 +208,7 @@ impl Round<'_> {
                     Destination::Merged | Destination::MergedInto(_) => None,
                     Destination::Each(path) => Some(path.clone()),
                 }),
+                cores: job.cores.clone(),
             };
             host.send(&Frame::Start(Box::new(start)));
         }

@@ -5,6 +5,7 @@
 //! signals, and at the end, or when the launcher is gone, kill every descendant. Orphans of the job become its children
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
+use crate::faults::{FaultPlan, Faults};
 use crate::link::{Link, Message, Received};
 use crate::memory::Kills;
 use crate::sys::Apart;
@@ -17,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_cluster::placement::Core;
 use weft_cluster::state::Exit;
+use weft_cluster::usage::RankUsage;
 use weft_kernel::{Set, await_events};
 
 /// Processes that cannot be killed (another user's, or stuck in the kernel) are waited for so long.
@@ -53,6 +55,8 @@ pub struct Keeper {
     pub limits: (u64, u64),
     /// The signals that the ranks shall find blocked.
     pub mask: sys::SignalSet,
+    /// What is to be found out where they fail.
+    pub faults: FaultPlan,
 }
 
 /// A keeper as its parent sees it.
@@ -79,7 +83,7 @@ impl Keeper {
 
     /// Lives as the keeper; returns when nothing of the job is left.
     fn keep(self, link: Link) {
-        let Self { starts, inherit, limits, mask } = self;
+        let Self { starts, inherit, limits, mask, faults } = self;
         // Failure of any of these leaves a keeper that is easier to kill, but one that works.
         let _ = sys::own_group();
         let _ = sys::SignalSet::all().block();
@@ -88,7 +92,7 @@ impl Keeper {
         sys::set_name(c"weft-keeper");
         // Ignored, it would take the ranks' exit codes away.
         sys::reset_signal(libc::SIGCHLD);
-        let mut family = Family { ranks: HashMap::new(), waiting: starts.len(), link, kills: Kills::here() };
+        let mut family = Family::new(starts.len(), link, Faults::new(faults));
         let Ok(child_signals) = sys::SignalSet::of(&[libc::SIGCHLD]).descriptor() else { return };
         for fd in &inherit {
             let _ = sys::set_inherited(fd, true);
@@ -96,7 +100,11 @@ impl Keeper {
         if family.start_all(starts, &mask, limits.0) {
             family.watch(&child_signals);
         }
-        let leftovers = kill_descendants(&child_signals);
+        family.tell_of_faults();
+        // Nobody who does not read what we say shall keep us from that.
+        family.ranks.clear();
+        let leftovers = kill_descendants(&child_signals, |pid, usage| family.account(pid, usage));
+        family.tell_of_the_rest();
         family.link.send(Message::Over { leftovers });
     }
 }
@@ -107,14 +115,24 @@ const SHELL_SAW_KILL: i32 = 128 + libc::SIGKILL;
 struct Family {
     /// The ranks that live, by process id.
     ranks: HashMap<i32, usize>,
+    /// All that have been started, and when. What a rank starts is in its process group or its session.
+    all: HashMap<i32, (usize, Instant)>,
     /// Ranks whose end (or failure to start) has not been told.
     waiting: usize,
+    /// What has been used by those who were not ranks, for the ranks that left them behind.
+    left: HashMap<Option<usize>, RankUsage>,
+    faults: Faults,
     link: Link,
     /// For want of memory.
     kills: Kills,
 }
 
 impl Family {
+    fn new(waiting: usize, link: Link, faults: Faults) -> Self {
+        let (ranks, all, left) = Default::default();
+        Self { ranks, all, waiting, left, faults, link, kills: Kills::here() }
+    }
+
     /// Starts the ranks in order; answers false when the launcher wants the end meanwhile.
     fn start_all(&mut self, starts: Vec<Start>, mask: &sys::SignalSet, limit: u64) -> bool {
         for (rank, start) in starts.into_iter().enumerate() {
@@ -124,6 +142,7 @@ impl Family {
             match start.run(mask, limit) {
                 Ok(pid) => {
                     self.ranks.insert(pid as i32, rank);
+                    self.all.insert(pid as i32, (rank, Instant::now()));
                     self.link.send(Message::Started { rank, pid });
                 }
                 Err(error) => {
@@ -140,6 +159,9 @@ impl Family {
     fn watch(&mut self, child_signals: &OwnedFd) {
         let news = Set::new().and_then(|set| {
             set.watch(self.link.fd(), libc::POLLIN, 0)?;
+            if let Some(calls) = self.faults.fd() {
+                set.watch(calls, libc::POLLIN, 0)?;
+            }
             set.add(child_signals, 0).map(|()| set)
         });
         // Without a way to wait there is no job.
@@ -149,6 +171,8 @@ impl Family {
         while self.waiting > 0 {
             let _ = news.wait(None).map(Iterator::count);
             while sys::read_signal(child_signals).is_some() {}
+            let all = &self.all;
+            self.faults.handle_calls(|pid| member_of(all, pid));
             self.collect();
             if !self.obey() {
                 return;
@@ -160,8 +184,9 @@ impl Family {
     /// they are more often the cause than the consequence.
     fn collect(&mut self) {
         let mut ended = Vec::new();
-        while let Ok(Some((pid, status))) = sys::wait_any() {
+        while let Some((pid, status)) = collect_one(&mut |pid, usage| self.account(pid, usage)).unwrap_or(None) {
             if let Some(rank) = self.ranks.remove(&pid) {
+                self.faults.handle_end(rank, pid, status);
                 ended.push((rank, self.exit_of(pid, status)));
             }
         }
@@ -169,6 +194,37 @@ impl Family {
         for (rank, exit) in ended {
             self.waiting -= 1;
             self.link.send(Message::Ended { rank, exit });
+        }
+    }
+
+    /// Counts what a process has used that has ended and is still there: a rank, or what one of them has left behind.
+    fn account(&mut self, pid: i32, mut usage: RankUsage) {
+        if self.faults.handle_collected(pid) {
+            return;
+        }
+        if let Some((_, begun)) = self.all.get(&pid) {
+            usage.wall_us = begun.elapsed().as_micros() as u64;
+        }
+        let rank = member_of(&self.all, pid);
+        if self.ranks.contains_key(&pid) {
+            self.link.send(Message::Used { rank, usage });
+        } else {
+            self.left.entry(rank).or_default().add(usage);
+        }
+    }
+
+    /// Tells where ranks have failed, as far as it was found out.
+    fn tell_of_faults(&mut self) {
+        let link = &self.link;
+        for (rank, report) in self.faults.finish(|| !link.is_gone()) {
+            link.send(Message::Failed { rank, text: report.encode() });
+        }
+    }
+
+    /// Tells what those have used that were not collected as ranks.
+    fn tell_of_the_rest(&mut self) {
+        for (rank, usage) in self.left.drain() {
+            self.link.send(Message::Used { rank, usage });
         }
     }
 
@@ -249,13 +305,13 @@ fn exit_of(status: i32) -> Exit {
 }
 
 /// Kills children until there are none: the children of the dead become ours and are next. Answers how many processes
-/// there were. `child_signals` is where `SIGCHLD` is read.
-pub fn kill_descendants(child_signals: &OwnedFd) -> usize {
+/// there were. `child_signals` is where `SIGCHLD` is read; `account` is told what each has used.
+pub fn kill_descendants(child_signals: &OwnedFd, mut account: impl FnMut(i32, RankUsage)) -> usize {
     let begun = Instant::now();
     let mut killed = std::collections::HashSet::new();
     loop {
         loop {
-            match sys::wait_any() {
+            match collect_one(&mut account) {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_) => return killed.len(),
@@ -290,9 +346,32 @@ fn children_by_search(parent: u32) -> Vec<i32> {
 }
 
 fn parent_of(pid: i32) -> Option<u32> {
+    relative(pid, 1)
+}
+
+/// Whose a process is: a rank, or what one has started.
+fn member_of(all: &HashMap<i32, (usize, Instant)>, pid: i32) -> Option<usize> {
+    let itself = all.get(&pid).map(|(member, _)| *member);
+    itself.or_else(|| leaders_of(pid).into_iter().flatten().find_map(|leader| Some(all.get(&leader)?.0)))
+}
+
+/// The leaders of the process group and of the session of a process, also of one that has ended and is not collected.
+fn leaders_of(pid: i32) -> [Option<i32>; 2] {
+    [2, 3].map(|at| relative(pid, at))
+}
+
+/// The name stands in parentheses and may hold anything; state, parent, group and session follow it.
+fn relative<T: std::str::FromStr>(pid: i32, at: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may hold anything; state and parent follow it.
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(at)?.parse().ok()
+}
+
+/// Collects a child that has ended: its number and raw wait status. `account` is told what it has used, while it is still
+/// there. `None` when all live.
+fn collect_one(account: &mut impl FnMut(i32, RankUsage)) -> io::Result<Option<(i32, i32)>> {
+    let Some((pid, usage)) = sys::next_ended()? else { return Ok(None) };
+    account(pid, usage);
+    sys::wait(pid, libc::WNOHANG)
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@
 //! commands themselves are children of a keeper of the launcher, so that none of them is left either.
 //!
 //! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other, and
-//! [`beside`], which runs one program and adds up what it and all that it starts have counted.
+//! [`beside`], which runs one program and adds up what it and all that it starts have counted. [`told`] is where launchers
+//! tell a command above them what their jobs have used.
 //!
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
@@ -38,10 +39,12 @@ mod checksum;
 mod cores;
 mod descriptors;
 mod elf;
+mod faults;
 mod gather;
 mod keeper;
 mod libraries;
 mod link;
+mod members;
 mod memory;
 mod network;
 mod output;
@@ -55,6 +58,7 @@ mod stdin;
 mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
+pub mod told;
 pub mod tuning;
 
 pub use agent::serve;
@@ -73,6 +77,7 @@ use weft_cluster::hosts::Launch;
 use weft_cluster::job::{JobError, Program, StdinTo};
 use weft_cluster::placement::{Bind, PlacementError};
 use weft_cluster::state::signal_name;
+use weft_records::JobRecord;
 
 /// The variable that tells a rank its job.
 pub const JOB_VARIABLE: &str = "WEFT_JOB";
@@ -167,6 +172,18 @@ pub struct Job {
     pub hosts: Option<Hosts>,
     /// On this host alone: ranks get what they need to reach each other over the network all the same.
     pub network: bool,
+    /// The partition that it was given, for its record.
+    pub partition: Option<String>,
+    /// The directory where cores of ranks are gathered, each on its host.
+    pub cores: Option<PathBuf>,
+}
+
+/// A job that is over.
+#[derive(Debug)]
+pub struct Finished {
+    /// What its launcher is to exit with.
+    pub code: i32,
+    pub record: JobRecord,
 }
 
 /// The hosts of a job.
@@ -260,8 +277,8 @@ pub fn take_signals_back() {
     let _ = sys::SignalSet::of(&[]).block_only();
 }
 
-/// Runs `job` to its end and answers the exit code; failures of ranks have then been reported on standard error.
-pub fn run(job: Job) -> Result<i32, LaunchError> {
+/// Runs `job` to its end and answers what is known of it then; failures of ranks have been reported on standard error.
+pub fn run(job: Job) -> Result<Finished, LaunchError> {
     supervisor::run(job)
 }
 

@@ -4,11 +4,12 @@ use crate::descriptors::{self, Here, OurHalf, Source};
 use crate::gather::{self, Guard, Tail};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
+use crate::members::Members;
 use crate::output::{Merger, Sink};
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::{Destination, Hosts, Job, LaunchError, cores, network, say, sys};
+use crate::{Destination, Finished, Hosts, Job, LaunchError, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -20,7 +21,7 @@ use weft_kernel::Timers;
 
 mod events;
 mod far;
-mod leave;
+mod record;
 mod spawned;
 
 /// Between the polite signal and the end by force; and how long the cause of a failure is waited for.
@@ -56,7 +57,7 @@ struct Supervisor {
     timeout: Option<Duration>,
     watches: Vec<Watch>,
     /// What ranks near by say in their shared memory.
-    members: Option<leave::Members>,
+    members: Option<Members>,
     /// The keeper of the launch commands, in a job on several hosts.
     guard: Option<Guard>,
     signals: Signals,
@@ -75,6 +76,8 @@ struct Supervisor {
     leave: Option<i32>,
     /// Launchers of jobs that ranks have spawned.
     spawned: spawned::SpawnedJobs,
+    /// What is known of the ranks when the job is over.
+    recorder: record::Recorder,
 }
 
 /// What is due at a time.
@@ -122,11 +125,11 @@ struct Begun {
     /// The name of each rank's host, and its number.
     hosts: Vec<String>,
     places: Vec<usize>,
-    members: Option<leave::Members>,
+    members: Option<Members>,
 }
 
 /// See [`crate::run`].
-pub fn run(mut job: Job) -> Result<i32, LaunchError> {
+pub fn run(mut job: Job) -> Result<Finished, LaunchError> {
     let size = job::size(&job.programs)?;
     descriptors::keep_the_outer_jobs();
     let limits = descriptors::make_room(size)?;
@@ -136,20 +139,20 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     }
     let (cores, claims) = cores::place(job.bind, size)?;
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
-    let (ours, starts) = descriptors::connect(&job, here, cores)?;
+    let (ours, starts, faults) = descriptors::connect(&job, here, cores)?;
     let signals = Signals::take().map_err(LaunchError::system("signals"))?;
-    let members = leave::Members::of(&job.inherit);
+    let members = Members::of(&job.inherit);
     let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
-    let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before() };
+    let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before(), faults };
     // The claims stay with the keeper too: they hold until the last of both is gone.
     let (kept, (ours, signals)) = keeper.start((ours, signals))?;
     let way = Way::Near { kept, unsent: Vec::new() };
     let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
     let hosts = vec![sys::host_name(); size];
     let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size], members };
-    let code = Supervisor::new(&job, None, begun)?.supervise();
+    let finished = Supervisor::new(&job, None, begun)?.supervise();
     drop(claims);
-    code
+    finished
 }
 
 /// The descriptor that the merged lines of a stream go to. It is open as long as the job is there.
@@ -205,6 +208,7 @@ impl Supervisor {
             reported: 0,
             leave: None,
             spawned: spawned::SpawnedJobs::new(job, on),
+            recorder: record::Recorder::new(job, on, places),
         })
     }
 
@@ -213,7 +217,7 @@ impl Supervisor {
         self.watches.iter().all(|watch| watch.over)
     }
 
-    fn supervise(mut self) -> Result<i32, LaunchError> {
+    fn supervise(mut self) -> Result<Finished, LaunchError> {
         let mut interest = events::Interest::new().map_err(LaunchError::system("epoll"))?;
         // Agents may have spoken before this loop began.
         (0..self.watches.len()).for_each(|watch| self.handle_frames(watch));
@@ -233,14 +237,16 @@ impl Supervisor {
         self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written && self.spawned.live.is_empty())
     }
 
-    fn finish(mut self) -> i32 {
+    fn finish(mut self) -> Finished {
         self.part();
         self.report();
+        self.report_fault();
         let code = match self.state.exit_code() {
             0 => self.spawned.code.unwrap_or(0),
             code => code,
         };
-        self.leave.unwrap_or(code)
+        let code = self.leave.unwrap_or(code);
+        Finished { code, record: self.record(code) }
     }
 
     /// How long a turn may wait: until the next of our times.
@@ -309,7 +315,7 @@ impl Supervisor {
 
     /// To all who watch ranks.
     fn tell(&mut self, message: Message) {
-        self.watches.iter_mut().for_each(|watch| watch.tell(message));
+        self.watches.iter_mut().for_each(|watch| watch.tell(message.clone()));
     }
 
     /// Carries out what the state machine decided, and says why at once.

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
+use weft_cluster::usage::RankUsage;
 use weft_kernel::{Descriptor, control, system_call};
 
 pub(crate) fn check(result: i32) -> io::Result<i32> {
@@ -39,14 +40,56 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
 
 /// A change of child `pid`, or of any for -1: its number and raw wait status. `ECHILD` when there is none.
 pub fn wait(pid: i32, options: i32) -> io::Result<Option<(i32, i32)>> {
+    Ok(wait_with_usage(pid, options)?.map(|(pid, status, _)| (pid, status)))
+}
+
+/// Waits for this child; its raw wait status, and what it has used.
+pub fn end_of(pid: i32) -> io::Result<(i32, RankUsage)> {
+    wait_with_usage(pid, 0).map(|changed| changed.map_or_else(Default::default, |(_, status, used)| (status, used)))
+}
+
+fn wait_with_usage(pid: i32, options: i32) -> io::Result<Option<(i32, i32, RankUsage)>> {
     let mut status = 0;
+    // SAFETY: plain data.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: `status` takes the answer.
-        match unsafe { system_call!(libc::SYS_wait4, pid, &raw mut status, options, 0) } {
+        // SAFETY: `status` and `usage` take the answer.
+        match unsafe { system_call!(libc::SYS_wait4, pid, &raw mut status, options, &raw mut usage) } {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            changed => return changed.map(|pid| (pid != 0).then_some((pid as i32, status))),
+            changed => return changed.map(|pid| (pid != 0).then_some((pid as i32, status, used(&usage)))),
         }
     }
+}
+
+/// What the children of this process have used that have been waited for.
+pub fn used_by_children() -> RankUsage {
+    // SAFETY: plain data.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` takes the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
+    used(&usage)
+}
+
+fn used(usage: &libc::rusage) -> RankUsage {
+    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    RankUsage {
+        wall_us: 0,
+        user_us: micros(usage.ru_utime),
+        system_us: micros(usage.ru_stime),
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    }
+}
+
+/// A child that has ended and is still to be collected, with what it has used.
+pub fn next_ended() -> io::Result<Option<(i32, RankUsage)>> {
+    // SAFETY: plain data.
+    let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` and `usage` take the answer.
+    unsafe { system_call!(libc::SYS_waitid, libc::P_ALL, 0, &raw mut info, options, &raw mut usage) }?;
+    // SAFETY: filled by a call that tells of a child, or zeros.
+    let pid = unsafe { info.si_pid() };
+    Ok((pid != 0).then(|| (pid, used(&usage))))
 }
 
 /// Waits for this child; its raw wait status.
@@ -57,11 +100,6 @@ pub fn status_of(pid: i32) -> io::Result<i32> {
 /// Waits until the child `pid` has ended.
 pub fn wait_for(pid: i32) {
     let _ = status_of(pid);
-}
-
-/// A child that has ended, with its raw wait status; `None` when all live. `ECHILD` when there is none.
-pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
-    wait(-1, libc::WNOHANG)
 }
 
 /// Takes a process group of our own.
@@ -191,6 +229,13 @@ pub fn send_now(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     unsafe { system_call!(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), flags, 0, 0) }
 }
 
+/// How many bytes the next record of this socket has, which stays where it is.
+pub fn next_record(fd: RawFd) -> io::Result<usize> {
+    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    // SAFETY: no byte is written to an empty place.
+    unsafe { system_call!(libc::SYS_recvfrom, fd, 0, 0, flags, 0, 0) }
+}
+
 /// A connected pair of sockets that keep record boundaries (close-on-exec).
 pub fn record_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
@@ -317,6 +362,33 @@ pub fn has_capabilities(path: &std::path::Path) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: both texts end with a zero byte; with a size of 0 nothing is written.
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
+/// Memory that grows by what is written to it (close-on-exec).
+pub fn growing_memory(name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string.
+    let made = unsafe { system_call!(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) }?;
+    Ok(OwnedFd::from(Descriptor::own(made as RawFd)))
+}
+
+/// The kernel kills this process when its parent is gone.
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: this option takes one integer.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+}
+
+/// Who runs this process, by name where it has one.
+pub fn user_name() -> String {
+    let number = weft_kernel::user().to_string();
+    let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    };
+    // Those of a directory service are not in the file.
+    let of_login = || std::env::var("LOGNAME").ok().filter(|name| !name.is_empty());
+    list.lines().find_map(name).or_else(of_login).unwrap_or(number)
 }
 
 /// The name of this host.

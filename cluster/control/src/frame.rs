@@ -10,13 +10,14 @@ mod start;
 pub use start::{Hello, Start};
 
 use crate::state::Exit;
+use crate::usage::{RankUsage, SentBytes};
 use bytes::{Bytes, Put};
 use std::path::PathBuf;
 
 /// What an agent begins with.
 pub const MAGIC: [u8; 8] = *b"weft-agt";
 /// Changes with every change of what follows.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// Bytes before the agent's first frame.
 pub const GREETING_BYTES: usize = 12;
 /// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
@@ -114,6 +115,11 @@ pub enum Frame {
     CommandEnded { command: u32, exit: Exit },
     /// Agent: a command could not be started; the system's number for the reason.
     CommandNotStarted { command: u32, errno: i32 },
+    /// Agent: what a member's processes have used, or those of nobody ([`crate::usage::NOBODY`]), and what it has sent. It
+    /// comes before the member's end; for what it leaves behind, once more.
+    Used { member: u32, usage: RankUsage, sent: Option<SentBytes> },
+    /// Agent: where a member has failed, in lines for people. It comes before the end of the job on its host.
+    Failed { member: u32, text: String },
 }
 
 /// Bytes that are no frame.
@@ -151,6 +157,8 @@ mod kind {
     pub const COMMAND_EXITED: u8 = 19;
     pub const COMMAND_KILLED: u8 = 20;
     pub const COMMAND_NOT_STARTED: u8 = 21;
+    pub const USED: u8 = 22;
+    pub const FAILED: u8 = 23;
 }
 
 /// In the place of a signal: it was the kernel, and memory had run out; or it may have been so.
@@ -197,6 +205,8 @@ impl Frame {
             Self::CommandEnded { exit: Exit::Code(_), .. } => kind::COMMAND_EXITED,
             Self::CommandEnded { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. } => kind::COMMAND_KILLED,
             Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
+            Self::Used { .. } => kind::USED,
+            Self::Failed { .. } => kind::FAILED,
         }
     }
 
@@ -240,6 +250,16 @@ impl Frame {
                 to.channel(*channel);
                 to.word(*bytes);
             }
+            Self::Used { member, usage, sent } => {
+                to.word(*member);
+                to.longs(usage.words());
+                to.push(sent.is_some().into());
+                sent.iter().for_each(|sent| to.longs(sent.words()));
+            }
+            Self::Failed { member, text } => {
+                to.word(*member);
+                to.text(text);
+            }
         }
         let length = u32::try_from(to.len() - begin - LENGTH_BYTES).unwrap_or(u32::MAX);
         to[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -274,6 +294,12 @@ impl Frame {
             kind::COMMAND_EXITED => Self::CommandEnded { command: from.word()?, exit: Exit::Code(from.word()? as i32) },
             kind::COMMAND_KILLED => Self::CommandEnded { command: from.word()?, exit: killed(from.word()?) },
             kind::COMMAND_NOT_STARTED => Self::CommandNotStarted { command: from.word()?, errno: from.word()? as i32 },
+            kind::USED => Self::Used {
+                member: from.word()?,
+                usage: RankUsage::of_words(from.longs()?),
+                sent: from.option(|from| from.longs().map(SentBytes::of_words))?,
+            },
+            kind::FAILED => Self::Failed { member: from.word()?, text: from.text()? },
             other => return Err(FrameError::Kind(other)),
         };
         from.ended().map(|()| frame)

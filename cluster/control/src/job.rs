@@ -91,12 +91,13 @@ pub fn parse_environment(
 /// environment would believe the wrong one.
 pub fn is_reserved(name: &str) -> bool {
     const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_"];
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 16] = [
         "WEFT_JOB",
         "WEFT_SEGMENT",
         "WEFT_JOB_MAP",
         "WEFT_PARENT",
         "WEFT_ORDER",
+        "WEFT_DISTRESS",
         "WEFT_TCP_LISTENER",
         "WEFT_UDP_SOCKET",
         "WEFT_XDP_MEMORY",

@@ -7,6 +7,7 @@
 //! - [`hosts`] gives each rank its host, [`placement`] its cores there; [`allocation`] reads what a batch system has given.
 //! - [`frame`] is what launcher and agents of a job on several hosts say to each other.
 //! - [`state`] follows the ranks of a running job, decides when the others must be ended and what the exit code is.
+//! - [`usage`] is what a rank has used, [`failure`] where it has failed, as they are told.
 //! - [`pmi`] speaks PMI-1 (protocol 1.1): the server half for the launcher, the client half for a rank.
 //!
 //! Invariants: a rank is numbered `0..size` in the order of the programs; an input from a rank is a claim and never
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allocation;
+pub mod failure;
 pub mod frame;
 pub mod hosts;
 pub mod job;
@@ -23,3 +25,4 @@ pub mod placement;
 pub mod pmi;
 pub mod spawn;
 pub mod state;
+pub mod usage;

@@ -293,11 +293,34 @@ impl JobState {
         (self.ranks[rank].pid != 0).then_some(self.ranks[rank].pid)
     }
 
-    /// What the launcher exits with when the job is over.
-    pub fn exit_code(&self) -> i32 {
+    /// How the rank's process ended, once it has been told.
+    pub fn exit(&self, rank: usize) -> Option<Exit> {
+        match self.ranks[rank].life {
+            Life::Ended(exit) => Some(exit),
+            Life::Waiting | Life::Running => None,
+        }
+    }
+
+    /// Whether the rank has taken its leave; nothing where it never began.
+    pub fn has_finalised(&self, rank: usize) -> Option<bool> {
+        (self.ranks[rank].mpi != Mpi::Never).then_some(self.ranks[rank].mpi == Mpi::Finalised)
+    }
+
+    /// The failure that the exit code is of.
+    pub fn first_failure(&self) -> Option<&Failure> {
         let ended_well = |rank: &Rank| rank.life == Life::Ended(Exit::Code(0)) && rank.mpi != Mpi::Initialised;
         let lost = self.lost.first().filter(|_| !self.ranks.iter().any(ended_well));
-        self.failures.first().or(lost).map_or(0, |failure| failure.cause.exit_code())
+        self.failures.first().or(lost)
+    }
+
+    /// The same in words.
+    pub fn cause(&self) -> Option<String> {
+        self.first_failure().map(|failure| self.failure_line(failure, 0))
+    }
+
+    /// What the launcher exits with when the job is over.
+    pub fn exit_code(&self) -> i32 {
+        self.first_failure().map_or(0, |failure| failure.cause.exit_code())
     }
 
     /// The report in lines: one per distinct failure (alike ones share a line), and how many ranks were ended for it.

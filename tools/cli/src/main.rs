@@ -12,6 +12,7 @@ mod environment;
 mod fronts;
 mod hosts;
 mod info;
+mod jobs;
 mod manual;
 mod name;
 mod ps;
@@ -21,6 +22,7 @@ mod rendezvous;
 mod run;
 mod sock;
 mod spawned;
+mod time;
 mod tune;
 
 use anyhow::Result;
@@ -72,6 +74,12 @@ enum Command {
     /// Show this user's jobs on this host and what each rank is doing.
     #[command(after_long_help = ps::after_help())]
     Ps(ps::Arguments),
+    /// Show jobs that are over: who ran what where, how it ended, and what it used.
+    #[command(long_about = jobs::LONG_ABOUT)]
+    Jobs(jobs::Arguments),
+    /// Run a command and say what it and the ranks of all jobs that it starts have used, on all hosts.
+    #[command(long_about = time::LONG_ABOUT)]
+    Time(time::Arguments),
     /// Look after this user's virtual machine of PVM: start it, show it, start tasks.
     #[command(long_about = pvm::LONG_ABOUT)]
     Pvm(pvm::MachineArguments),
@@ -170,6 +178,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Env(given) => environment::main(&given)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
+        Command::Jobs(given) => jobs::main(&given)?,
+        Command::Time(given) => time::main(&given),
         Command::Info { choices: true, .. } => info::choices::run(),
         Command::Info { programs, .. } if programs.is_empty() => info::run(weft_fabric::probe),
         Command::Info { programs, .. } => info::programs(&programs),

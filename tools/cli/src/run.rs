@@ -2,8 +2,8 @@
 
 use crate::defaults::Defaults;
 use crate::run::hosts::HostArguments;
-use crate::run::room::{Room, Wishes};
-use crate::{EXIT_USAGE, sock};
+use crate::run::room::{Listeners, Room, Wishes};
+use crate::{EXIT_USAGE, jobs, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -31,6 +31,9 @@ pub const KEEP_GOING_VARIABLE: &str = "WEFT_KEEP_GOING";
 
 /// The setting that says how many processes there may usefully be.
 pub const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
+
+/// The directory for cores, where --cores does not name it.
+const CORES_VARIABLE: &str = "WEFT_CORES";
 
 /// How many ranks a job has that does not say it.
 const RANKS_VARIABLE: &str = "WEFT_RANKS";
@@ -104,6 +107,14 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
+    /// Gather cores: that of rank N lands in DIR/JOB/rank-N/, on its host [default: WEFT_CORES, else no cores are wanted]
+    #[arg(long, value_name = "DIR")]
+    cores: Option<PathBuf>,
+
+    /// Append what is known of the job at its end to FILE, as a line of JSON (see weft jobs) [default: WEFT_RECORD]
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
     /// Let the ranks' TCP connections to each other go through shared memory (see weft sock)
     #[arg(long, conflicts_with_all = ["hosts", "hostfile", "partition"])]
     sockets: bool,
@@ -168,7 +179,7 @@ pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
 
 /// `-np` becomes `-n` among the options, which end where the program's name stands.
 fn respell_count(part: &mut [OsString]) {
-    const WITH_VALUE: [&str; 15] = [
+    const WITH_VALUE: [&str; 17] = [
         "-n",
         "--ranks",
         "--np",
@@ -178,6 +189,8 @@ fn respell_count(part: &mut [OsString]) {
         "--device",
         "--timeout",
         "--output",
+        "--cores",
+        "--record",
         "--stdin",
         "--hosts",
         "--hostfile",
@@ -197,14 +210,15 @@ fn respell_count(part: &mut [OsString]) {
 
 /// Runs the job and answers the exit code.
 pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
-    let (sockets, strict) = (given.sockets, given.strict);
+    let (sockets, strict, record) = (given.sockets, given.strict, given.record.clone());
+    let record = record.or_else(jobs::file_of_environment);
     match job(given, further) {
         Ok((job, _)) if strict && !unknown_settings(&job).is_empty() => {
             unknown_settings(&job).iter().for_each(|unknown| eprintln!("{FRONT}: {unknown}"));
             EXIT_USAGE
         }
-        Ok((job, room)) if sockets => start_with_sockets(job, room),
-        Ok((job, room)) => start(job, room),
+        Ok((job, room)) if sockets => start_with_sockets(job, Listeners { room, record }),
+        Ok((job, room)) => start_for(job, Listeners { room, record }),
         Err(errors) => {
             errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
             EXIT_USAGE
@@ -213,7 +227,7 @@ pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
 }
 
 /// The same with the socket library preloaded into the ranks.
-fn start_with_sockets(mut job: Job, room: Option<Room>) -> i32 {
+fn start_with_sockets(mut job: Job, listeners: Listeners) -> i32 {
     if let Err(error) = sock::for_ranks(&mut job.programs) {
         eprintln!("{FRONT}: {error}");
         return 1;
@@ -221,18 +235,30 @@ fn start_with_sockets(mut job: Job, room: Option<Room>) -> i32 {
     let paths = job.programs.iter().filter_map(|program| weft_agent::find(program).ok());
     paths.for_each(|path| sock::warn_of_obstacle(FRONT, &path));
     sock::ensure_rendezvous(FRONT);
-    start(job, room)
+    start_for(job, listeners)
 }
 
 /// Runs a job that was understood. Variables that nobody knows are told here, once, and by none of the ranks.
-pub fn start(job: Job, room: Option<Room>) -> i32 {
+pub fn start(job: Job) -> i32 {
+    start_for(job, Listeners::of_environment())
+}
+
+fn start_for(job: Job, listeners: Listeners) -> i32 {
     unknown_settings(&job).iter().for_each(|unknown| eprintln!("{}: {}", job.front, unknown.warning()));
-    carry_out(job, room)
+    carry_out(job, listeners)
 }
 
 /// The same without a word about those; what keeps the job from starting is one line on standard error.
-pub fn carry_out(mut job: Job, room: Option<Room>) -> i32 {
+pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
+    let Listeners { room, record } = listeners;
     let front = job.front.clone();
+    let record = match record.map(jobs::Appended::open).transpose() {
+        Ok(record) => record,
+        Err(error) => {
+            eprintln!("{front}: {error:#}");
+            return 1;
+        }
+    };
     let refused = refused_settings(&job);
     if !refused.is_empty() {
         refused.iter().for_each(|error| eprintln!("{front}: {error}"));
@@ -252,15 +278,27 @@ pub fn carry_out(mut job: Job, room: Option<Room>) -> i32 {
         eprintln!("{front}: {error}");
         return 1;
     }
-    let room = room.or_else(|| Room::register(&job));
-    let code = weft_agent::run(job).unwrap_or_else(|error| {
-        eprintln!("{front}: {error}");
-        error.exit_code()
-    });
-    if let Some(room) = room {
-        room.finish(None);
+    if job.cores.is_none() {
+        job.cores = std::env::var_os(CORES_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     }
-    code
+    let room = room.or_else(|| Room::register(&job));
+    let finished = weft_agent::run(job);
+    if let Some(room) = room {
+        room.finish(finished.as_ref().ok().and_then(|finished| serde_json::to_value(&finished.record).ok()));
+    }
+    match finished {
+        Ok(finished) => {
+            weft_agent::told::tell(&finished.record);
+            if let Some(Err(error)) = record.map(|record| record.append(&finished.record)) {
+                eprintln!("{front}: {error:#}");
+            }
+            finished.code
+        }
+        Err(error) => {
+            eprintln!("{front}: {error}");
+            error.exit_code()
+        }
+    }
 }
 
 /// What a program's ranks find in their environment.
@@ -346,6 +384,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let timeout = given.timeout.or(defaults.timeout);
+    let partition = hosts.as_ref().and_then(hosts::Given::partition);
     let (room, hosts) = match hosts {
         None => (None, None),
         Some(hosts) => match hosts.ask(size, wishes(&programs, timeout))? {
@@ -366,6 +405,8 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>
         hosts,
         keep_going: given.keep_going || defaults.keep_going,
         network: false,
+        partition,
+        cores: given.cores,
     };
     Ok((job, room))
 }

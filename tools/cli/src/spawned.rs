@@ -50,7 +50,7 @@ pub fn main(given: Arguments) -> i32 {
         Ok(job) => {
             talk.say(&Word::Started.encode());
             // What nobody knows of the environment was told when the first processes of this job were started.
-            let code = run::carry_out(job, None);
+            let code = run::carry_out(job, run::room::Listeners::of_environment());
             drop(talk);
             code
         }
@@ -115,6 +115,8 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
         inherit: Vec::new(),
         hosts,
         network: false,
+        partition: None,
+        cores: None,
         keep_going: defaults.keep_going,
     })
 }

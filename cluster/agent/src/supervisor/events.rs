@@ -155,6 +155,11 @@ impl Supervisor {
                 self.peers[rank].socket = None;
                 self.obey(decision);
             }
+            Message::Used { rank, usage } => {
+                let sent = rank.and_then(|member| self.members.as_ref()?.sent(member));
+                self.recorder.handle_used(rank.map(rank_of), usage, sent);
+            }
+            Message::Failed { rank, text } => self.recorder.handle_failed(rank_of(rank), &text),
             Message::Over { leftovers } => {
                 self.leftovers += leftovers;
                 self.handle_over(watch);
@@ -343,6 +348,6 @@ impl Supervisor {
 pub fn kill_orphans() {
     let set = sys::SignalSet::of(&[libc::SIGCHLD]);
     if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
-        keeper::kill_descendants(&child_signals);
+        keeper::kill_descendants(&child_signals, |_, _| {});
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::relay::{Place, output_stream};
 use std::os::fd::OwnedFd;
 use weft_cluster::frame::{Channel, Frame, Stream as RankStream};
+use weft_cluster::usage::NOBODY;
 
 /// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start when
 /// the launcher's loop runs.
@@ -60,7 +61,7 @@ impl Watch {
         match &mut self.way {
             _ if self.over => {}
             Way::Near { kept, unsent } => {
-                if !kept.link.try_send(message) {
+                if !kept.link.try_send(&message) {
                     unsent.push(message);
                 }
             }
@@ -112,6 +113,12 @@ impl Supervisor {
             Frame::NotStarted { member, errno } => Some(Message::NotStarted { rank: member as usize, errno }),
             Frame::Ended { member, exit } => Some(Message::Ended { rank: member as usize, exit }),
             Frame::Over { leftovers } => Some(Message::Over { leftovers: leftovers as usize }),
+            Frame::Used { member: NOBODY, usage, .. } => return self.recorder.handle_used(None, usage, None),
+            Frame::Used { member, usage, sent } => {
+                let rank = self.watches[watch].ranks.get(member as usize).copied();
+                return self.recorder.handle_used(rank, usage, sent);
+            }
+            Frame::Failed { member, ref text } => Some(Message::Failed { rank: member as usize, text: text.clone() }),
             Frame::KeeperGone { pid } => {
                 let host = self.host_of(watch);
                 return self.break_down(&format!("the keeper process (pid {pid}) on host '{host}' was killed"));
@@ -119,9 +126,10 @@ impl Supervisor {
             _ => None,
         };
         let is_of_the_job = |message: &Message| match message {
-            Message::Started { rank, .. } | Message::NotStarted { rank, .. } | Message::Ended { rank, .. } => {
-                *rank < members
-            }
+            Message::Started { rank, .. }
+            | Message::NotStarted { rank, .. }
+            | Message::Ended { rank, .. }
+            | Message::Failed { rank, .. } => *rank < members,
             _ => true,
         };
         match message.filter(is_of_the_job) {

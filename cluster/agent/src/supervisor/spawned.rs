@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use weft_cluster::spawn::ORDER_VARIABLE;
+use weft_cluster::usage::RankUsage;
 
 /// The launchers that we have started.
 pub(super) struct SpawnedJobs {
@@ -12,13 +13,15 @@ pub(super) struct SpawnedJobs {
     /// How many there have been.
     count: usize,
     arguments: Vec<String>,
+    /// What they have used themselves, with all that they have waited for: their own records tell it.
+    pub used: RankUsage,
     /// The exit code of the first of them that has failed.
     pub code: Option<i32>,
 }
 
 impl SpawnedJobs {
     pub fn new(job: &Job, hosts: Option<&Hosts>) -> Self {
-        Self { live: Vec::new(), count: 0, arguments: arguments(job, hosts), code: None }
+        Self { live: Vec::new(), count: 0, arguments: arguments(job, hosts), used: RankUsage::default(), code: None }
     }
 
     pub fn signal(&self, signal: i32) {
@@ -86,8 +89,10 @@ impl Supervisor {
             return;
         }
         let spawned = live.swap_remove(at);
-        let code = match sys::status_of(spawned.pid) {
-            Ok(status) if libc::WIFEXITED(status) => libc::WEXITSTATUS(status),
+        let (status, used) = sys::end_of(spawned.pid).unwrap_or((1, RankUsage::default()));
+        self.spawned.used.add(used);
+        let code = match status {
+            status if libc::WIFEXITED(status) => libc::WEXITSTATUS(status),
             _ => 1,
         };
         if code != 0 {

@@ -9,6 +9,7 @@ pub trait Put {
     fn half(&mut self, value: u16);
     fn word(&mut self, value: u32);
     fn words<const N: usize>(&mut self, values: [u32; N]);
+    fn longs<const N: usize>(&mut self, values: [u64; N]);
     /// Its length, then its bytes.
     fn blob(&mut self, value: &[u8]);
     fn text(&mut self, value: &str);
@@ -29,6 +30,10 @@ impl Put for Vec<u8> {
 
     fn words<const N: usize>(&mut self, values: [u32; N]) {
         values.into_iter().for_each(|value| self.word(value));
+    }
+
+    fn longs<const N: usize>(&mut self, values: [u64; N]) {
+        values.into_iter().for_each(|value| self.extend(value.to_le_bytes()));
     }
 
     fn blob(&mut self, value: &[u8]) {
@@ -83,6 +88,23 @@ impl<'a> Bytes<'a> {
 
     pub fn word(&mut self) -> Result<u32, FrameError> {
         self.array().map(u32::from_le_bytes)
+    }
+
+    pub fn longs<const N: usize>(&mut self) -> Result<[u64; N], FrameError> {
+        let mut values = [0; N];
+        for value in &mut values {
+            *value = u64::from_le_bytes(self.array()?);
+        }
+        Ok(values)
+    }
+
+    /// Whether there is one, then the value.
+    pub fn option<T>(&mut self, value: impl Fn(&mut Self) -> Result<T, FrameError>) -> Result<Option<T>, FrameError> {
+        match self.byte()? {
+            0 => Ok(None),
+            1 => value(self).map(Some),
+            _ => Err(self.wrong()),
+        }
     }
 
     pub fn blob(&mut self) -> Result<&'a [u8], FrameError> {

@@ -41,6 +41,8 @@ pub struct Start {
     pub stdin: StdinTo,
     /// Standard output and standard error, where each rank writes a file of its own: the pattern of its path.
     pub output: [Option<PathBuf>; 2],
+    /// The directory where cores of ranks are gathered.
+    pub cores: Option<PathBuf>,
 }
 
 impl Hello {
@@ -97,6 +99,7 @@ impl Start {
         to.push(who);
         to.word(rank);
         self.output.iter().for_each(|pattern| put_path(to, pattern.as_ref()));
+        put_path(to, self.cores.as_ref());
     }
 
     pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
@@ -121,6 +124,7 @@ impl Start {
                 _ => return Err(from.wrong()),
             },
             output: [path(from)?, path(from)?],
+            cores: path(from)?,
         };
         let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
         let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);
@@ -158,9 +162,5 @@ fn put_path(to: &mut Vec<u8>, path: Option<&PathBuf>) {
 }
 
 fn path(from: &mut Bytes) -> Result<Option<PathBuf>, FrameError> {
-    match from.byte()? {
-        0 => Ok(None),
-        1 => Ok(Some(from.os()?.into())),
-        _ => Err(from.wrong()),
-    }
+    from.option(|from| Ok(from.os()?.into()))
 }

@@ -30,6 +30,7 @@ fn start() -> Start {
         bind: Bind::None,
         stdin: StdinTo::Rank(2),
         output: [None, Some("out-%r".into())],
+        cores: Some("/cores".into()),
     }
 }
 
@@ -58,6 +59,9 @@ fn every_frame() -> Vec<Frame> {
         Frame::Stop { channel: CHANNEL },
         Frame::Credit { channel: CHANNEL, bytes: 300 },
         launch(),
+        Frame::Used { member: 2, usage: RankUsage::of_words([1, 2, 3, u64::MAX]), sent: None },
+        Frame::Used { member: u32::MAX, usage: RankUsage::default(), sent: Some(SentBytes::of_words([4, 5, 6, 7])) },
+        Frame::Failed { member: 1, text: "#0 main at p.c:3\n".into() },
         Frame::CommandEnded { command: 2, exit: Exit::Code(255) },
         Frame::CommandEnded { command: 2, exit: Exit::Signal(9) },
         Frame::CommandNotStarted { command: 1, errno: 2 },
@@ -93,11 +97,12 @@ fn bytes_of_the_short_frames() {
         (Frame::CommandEnded { command: 1, exit: Exit::Code(3) }, &[9, 0, 0, 0,  19,  1, 0, 0, 0,  3, 0, 0, 0]),
         (Frame::CommandEnded { command: 1, exit: Exit::Signal(9) }, &[9, 0, 0, 0,  20,  1, 0, 0, 0,  9, 0, 0, 0]),
         (Frame::CommandNotStarted { command: 1, errno: 2 }, &[9, 0, 0, 0,  21,  1, 0, 0, 0,  2, 0, 0, 0]),
+        (Frame::Failed { member: 1, text: "x".into() }, &[10, 0, 0, 0,  23,  1, 0, 0, 0,  1, 0, 0, 0, b'x']),
     ];
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x03\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x04\0\0\0");
 }
 
 #[rustfmt::skip]
@@ -117,12 +122,18 @@ fn bytes_of_the_long_frames() {
         &[1], &text(b"/d"),
         &text(b"q"), &[0, 0, 0, 0], &[1, 0, 0, 0], &[0, 0, 0, 0], &[0],
         &[1, 0, 0, 0], &text(b"HOME"), &text(b"/h"), &text(b"/w"),
-        &[2], &[0, 2, 0, 0, 0], &[0], &[1], &text(b"out-%r"),
+        &[2], &[0, 2, 0, 0, 0], &[0], &[1], &text(b"out-%r"), &[1], &text(b"/cores"),
     ].concat();
     let launch_bytes = [
         &[18][..], &text(b"/w"), &[2, 0, 0, 0], &[2, 0, 0, 0], &text(b"ssh"), &text(b"b"), &[1, 0, 0, 0], &text(b"x"),
     ].concat();
     assert_eq!(encoded(&launch())[4..], launch_bytes);
+    let long = |number: u64| number.to_le_bytes();
+    let used_bytes = [
+        &[22, 3, 0, 0, 0][..], &long(1), &long(2), &long(3), &long(4), &[1], &long(5), &long(6), &long(7), &long(8),
+    ].concat();
+    let sent = Some(SentBytes::of_words([5, 6, 7, 8]));
+    assert_eq!(encoded(&Frame::Used { member: 3, usage: RankUsage::of_words([1, 2, 3, 4]), sent })[4..], used_bytes);
     let length = u32::to_le_bytes(start_bytes.len() as u32);
     assert_eq!(encoded(&Frame::Start(Box::new(start()))), [&length[..], &start_bytes].concat());
 }
@@ -186,7 +197,7 @@ fn a_start_whose_ranks_make_no_sense_is_refused() {
 
 proptest! {
     #[test]
-    fn nonsense_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..24) {
+    fn nonsense_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..26) {
         let framed = [&u32::to_le_bytes(bytes.len() as u32 + 1)[..], &[kind], &bytes].concat();
         let _ = read(&framed);
         let _ = read(&bytes);

@@ -184,6 +184,8 @@ impl Draft {
             hosts,
             keep_going: self.keep_going,
             network: false,
+            partition: None,
+            cores: None,
         })))
     }
 

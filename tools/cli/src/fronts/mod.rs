@@ -40,7 +40,7 @@ enum Wish {
 /// Runs what was read, and answers the exit code.
 fn start(front: &str, read: Result<Wish, Vec<Slip>>) -> i32 {
     match read {
-        Ok(Wish::Job(job)) => run::start(*job, None),
+        Ok(Wish::Job(job)) => run::start(*job),
         Ok(Wish::Text(text)) => {
             print!("{text}");
             0

@@ -197,6 +197,11 @@ impl Given {
         }
     }
 
+    /// The name of the partition that they are.
+    pub fn partition(&self) -> Option<String> {
+        self.partition.as_ref().map(|partition| partition.name.clone())
+    }
+
     /// The order of devices for jobs that say none.
     pub fn device(&self) -> Option<&str> {
         match &self.source {

@@ -126,3 +126,18 @@ pub fn hosts_of(
     let places = weft_cluster::hosts::spread(&hosts, map, ranks).map_err(|error| error.to_string())?;
     Ok(Hosts::new(&hosts, &places, launch, patience, false, None))
 }
+
+/// Who hears what becomes of a job, beside its user.
+#[derive(Default)]
+pub struct Listeners {
+    /// The daemon that has given it room. Another one that runs here hears it as well.
+    pub room: Option<Room>,
+    /// The file to which its record is appended.
+    pub record: Option<std::path::PathBuf>,
+}
+
+impl Listeners {
+    pub fn of_environment() -> Self {
+        Self { room: None, record: crate::jobs::file_of_environment() }
+    }
+}

@@ -275,12 +275,12 @@ fn a_set_is_marked_when_awake_and_rung_once_when_asleep() {
             here.open();
             here.wait();
             assert_eq!((active(), is_rung(&bell, 0)), (vec![77], false), "awake: marked and not rung");
-            assert_eq!(active(), [], "marks are taken once");
+            assert_eq!(active(), Vec::<u32>::new(), "marks are taken once");
 
             assert!(stream.arm_receive(bell.address(), Waiter::Set));
             STREAMS.lie_down(bell.address());
             sleep_barrier();
-            assert_eq!(active(), []);
+            assert_eq!(active(), Vec::<u32>::new());
             here.open();
             assert!(is_rung(&bell, 20_000));
             STREAMS.get_up(bell.address());
