@@ -25,6 +25,20 @@ pub fn weft() -> &'static Path {
     })
 }
 
+/// Our native library under the name by which programs load it, in a folder; brought up to date.
+///
+/// # Panics
+/// When it cannot be built.
+pub fn native_library() -> PathBuf {
+    cargo(&["build", "--quiet", "--package", "weft-native"]);
+    let folder = profile_directory().join("c-libraries");
+    std::fs::create_dir_all(&folder).expect("a place for libraries");
+    let (library, link) = (folder.join("libweft.so.1"), folder.join(format!("{}", std::process::id())));
+    std::os::unix::fs::symlink(profile_directory().join("libweft_native.so"), &link).expect("a name that is new");
+    std::fs::rename(link, &library).expect("same file system");
+    library
+}
+
 /// An example program of a package, brought up to date.
 pub fn example(package: &str, name: &str) -> PathBuf {
     cargo(&["build", "--quiet", "--package", package, "--example", name]);

@@ -6,6 +6,7 @@
 mod hosts {
     mod agent;
     mod cleanup;
+    mod faults;
     mod ranks;
     mod refusals;
     mod stage;
