@@ -16,7 +16,8 @@
 //! members = ["node1"]               # else all members, in their order
 //! ```
 //!
-//! Partitions may overlap. A file without partitions has one of all members, which is named as the cluster.
+//! A cluster can also be TXT records of the domain name system: [`records`] makes them and reads them, [`zone`] writes a
+//! whole zone. Partitions may overlap. A file without partitions has one of all members, which is named as the cluster.
 //!
 //! Everything here is pure: text goes in, and a [`Cluster`] or [`Mistake`]s come out. All mistakes of a file are told at
 //! once, each with its line and what is allowed. A file that has any is not used, so nothing of it is half applied.
@@ -29,8 +30,10 @@
 
 mod entries;
 mod read;
+pub mod records;
 mod time;
 mod write;
+pub mod zone;
 
 pub use entries::Mistake;
 pub use read::read;
@@ -38,7 +41,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 pub use time::{read_time, show_time};
 use weft_cluster::hosts::{Host, Launch};
-pub use write::{with_version, write_new};
+pub use write::{with_version, write, write_new};
 
 /// Most members of a cluster.
 pub const MEMBERS_MAX: usize = 16384;

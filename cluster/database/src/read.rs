@@ -15,7 +15,7 @@ use weft_wire::settings::Settings;
 /// Bytes of the longest name of a cluster, a partition or a feature.
 const NAME_BYTES: usize = 64;
 /// Bytes of the longest name of a user or a group.
-const ACCOUNT_BYTES: usize = 256;
+const ACCOUNT_BYTES: usize = 200;
 /// How many servers there are where the file says none.
 const SERVERS: usize = 2;
 

@@ -2,6 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
+mod forms;
+
 const LAB: &str = r#"
 name = "lab"
 version = 3
