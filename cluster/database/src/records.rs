@@ -173,7 +173,7 @@ pub struct Head {
 /// One line: what is missing or wrong.
 pub fn read_head(records: &[Texts]) -> Result<Head, String> {
     let ours: Vec<Texts> =
-        records.iter().filter(|texts| texts[..].first().is_some_and(is_of_cluster)).cloned().collect();
+        records.iter().filter(|texts| texts.first().is_some_and(|text| is_of_cluster(text))).cloned().collect();
     let things = Things::of(&ours)?;
     let head = things.one("cluster", 0)?;
     let form = head.text("form")?;
@@ -191,7 +191,7 @@ pub fn read_head(records: &[Texts]) -> Result<Head, String> {
     })
 }
 
-fn is_of_cluster(text: &String) -> bool {
+fn is_of_cluster(text: &str) -> bool {
     text.starts_with("cluster=")
 }
 
@@ -220,9 +220,12 @@ struct Thing<'r> {
     texts: Vec<(&'r str, &'r str)>,
 }
 
+/// Texts of the records of one thing by their numbers, each with how many there are.
+type Parts<'r> = BTreeMap<usize, (usize, &'r [String])>;
+
 impl<'r> Things<'r> {
     fn of(records: &'r [Texts]) -> Result<Self, String> {
-        let mut parts: BTreeMap<(&str, usize), BTreeMap<usize, (usize, &[String])>> = BTreeMap::new();
+        let mut parts: BTreeMap<(&str, usize), Parts<'_>> = BTreeMap::new();
         for texts in records {
             let first = texts.first().map_or("", String::as_str);
             let bad = || format!("'{}' is no beginning of a record", first.escape_debug());

@@ -12,7 +12,8 @@ fn features() -> impl Strategy<Value = Vec<String>> {
 fn partition(members: usize) -> impl Strategy<Value = (Partition, Vec<usize>)> {
     let accounts = || prop::option::of(prop::collection::vec("[A-Za-zäß0-9_\\\\$\"@-]{1,40}", 0..60));
     let rights = (accounts(), accounts(), -19..=20_i32, 0..=20_i32, any::<bool>());
-    let limits = (prop::option::of(1..4096_usize), prop::option::of(1..=300_000_000_u64), prop::option::of(1..99_usize));
+    let limits =
+        (prop::option::of(1..4096_usize), prop::option::of(1..=300_000_000_u64), prop::option::of(1..99_usize));
     let order = Just((0..members).collect::<Vec<_>>()).prop_shuffle();
     (rights, limits, order, 1..=members, any::<bool>()).prop_map(|(rights, limits, mut order, count, fifo)| {
         let (users, groups, priority, above, exclusive) = rights;

@@ -1,12 +1,13 @@
 //! Where the file of a cluster is, and reading and writing it.
 
 use crate::reach::{LAUNCH_VARIABLE, launch_of_environment};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use weft_cluster::hosts::Launch;
 use weft_database::Cluster;
+use weft_zone::{Place, ZoneError};
 
 pub const VARIABLE: &str = "WEFT_CLUSTER";
 const SYSTEM: &str = "/etc/weft";
@@ -50,7 +51,21 @@ pub fn is_system(path: &Path) -> bool {
 /// # Errors
 /// There is none, or several, or it has mistakes: a line for each.
 pub fn find() -> Result<ClusterFile, Slips> {
-    load(path()?)
+    match variable(VARIABLE).as_deref().and_then(OsStr::to_str).filter(|given| Place::is_meant(given)) {
+        Some(given) => ask(given),
+        None => load(path()?),
+    }
+}
+
+/// The cluster of a zone, as its file would be.
+///
+/// # Errors
+/// There is none: a line that says why.
+pub fn ask(given: &str) -> Result<ClusterFile, Slips> {
+    let failed = |error: ZoneError| vec![format!("'{given}': {error}")];
+    let place: Place = given.parse().map_err(|error| failed(ZoneError::Place(error)))?;
+    let cluster = weft_zone::read(&place).map_err(failed)?;
+    Ok(ClusterFile { path: given.into(), text: weft_database::write(&cluster), cluster })
 }
 
 /// Its path.
@@ -80,6 +95,9 @@ fn path_in(folders: &[PathBuf], given: Option<OsString>) -> Result<PathBuf, Stri
         };
     };
     let path = Path::new(&given);
+    if given.to_str().is_some_and(Place::is_meant) {
+        return Err(format!("{VARIABLE}: '{}' is a zone, and no file that can be changed here", path.display()));
+    }
     if path.components().count() > 1 || path.extension().is_some_and(|end| end == "toml") {
         return Ok(path.to_owned());
     }
@@ -174,6 +192,7 @@ mod tests {
         assert_eq!(find(Some("big")), Ok(system.path().join("big.toml")));
         assert_eq!(find(Some("./other")), Ok("./other".into()));
         assert!(find(Some("none")).is_err());
+        assert!(find(Some("dns:lab.example")).expect_err("no file").contains("is a zone"));
     }
 
     #[test]

@@ -43,13 +43,41 @@ pub fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
     i32::from(failed > 0)
 }
 
-/// Takes a file from standard input, unless this host has a newer one. What has mistakes is not taken.
-pub fn take(name: &str, system: bool) -> Result<i32, Slips> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| vec![error.to_string()])?;
-    println!("{}", take_text(name, &file::place_of(name, system), &text)?);
+#[derive(clap::Args)]
+pub struct TakeArguments {
+    /// Name of the cluster, whose file comes from standard input
+    #[arg(required_unless_present = "from")]
+    name: Option<String>,
+    /// Ask a name server, as dns:lab.example or dns:lab.example@10.0.0.1:53; the launch command stays the one of this host
+    #[arg(long, value_name = "PLACE")]
+    from: Option<String>,
+    /// Write it for all users, into /etc/weft
+    #[arg(long)]
+    system: bool,
+}
+
+/// Takes a cluster, unless this host has a newer one. What has mistakes is not taken.
+pub fn take(given: TakeArguments) -> Result<i32, Slips> {
+    let (name, text) = match given.from {
+        Some(place) => of_zone(&place, given.name, given.system)?,
+        None => {
+            let mut text = String::new();
+            let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
+            read.map_err(|error| vec![error.to_string()])?;
+            (given.name.unwrap_or_default(), text)
+        }
+    };
+    println!("{}", take_text(&name, &file::place_of(&name, given.system), &text)?);
     Ok(0)
+}
+
+/// The name and the file of a cluster that a zone has.
+fn of_zone(place: &str, name: Option<String>, system: bool) -> Result<(String, String), Slips> {
+    let ClusterFile { mut cluster, .. } = file::ask(place)?;
+    let name = name.unwrap_or_else(|| cluster.name.clone());
+    let ours = file::load(file::place_of(&name, system));
+    cluster.launch = ours.ok().and_then(|ours| ours.cluster.launch);
+    Ok((name, weft_database::write(&cluster)))
 }
 
 /// Takes this text as the file of a cluster, and answers what has become of it.

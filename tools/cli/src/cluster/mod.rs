@@ -1,10 +1,12 @@
 //! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
 //!
-//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it. What it may say is the
+//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it, `export` writes
+//! it as a zone. What it may say is the
 //! crate `weft-database`.
 
 mod change;
 mod daemons;
+mod export;
 pub mod file;
 mod members;
 mod show;
@@ -24,7 +26,7 @@ Look after the file of a cluster: its members, and the partitions that jobs run 
   weft run --partition all -n 8 ./prog    uses it; so do WEFT_PARTITION and WEFT_RANKS
 
 A cluster's file lies in ~/.config/weft or /etc/weft. WEFT_CLUSTER names it, or another file by its path; with a single \
-file there nothing has to be named. It is TOML that people may write by hand; check names each mistake with its line. \
+file there nothing has to be named. WEFT_CLUSTER=dns:ZONE reads it from a name server, as export writes it. A file is TOML that people may write by hand; check names each mistake with its line. \
 Nothing has to run on the hosts but what weft run --hosts needs.";
 
 #[derive(clap::Subcommand)]
@@ -66,6 +68,10 @@ pub enum ClusterCommand {
         #[arg(long)]
         system: bool,
     },
+    /// Write the cluster as a zone for a name server.
+    Export(export::ExportArguments),
+    /// Take the cluster out of a zone, or from standard input, and write its file, if it is newer.
+    Take(members::TakeArguments),
 }
 
 #[derive(clap::Args)]
@@ -99,6 +105,8 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
         ClusterCommand::End { .. } => daemons::end(),
         ClusterCommand::Take { name, system } => members::take(&name, system),
+        ClusterCommand::Export(given) => export::export(&given),
+        ClusterCommand::Take(given) => members::take(given),
     };
     done.unwrap_or_else(|slips| {
         slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
