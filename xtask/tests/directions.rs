@@ -14,13 +14,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-device", &["weft-wire", "weft-kernel"]),
     ("weft-cluster", &["weft-wire"]),
     ("weft-database", &["weft-wire", "weft-cluster"]),
-<<<<<<< HEAD
     ("weft-membership", &[]),
     ("weft-records", &[]),
     ("weft-backtrace", &[]),
-=======
     ("weft-zone", &["weft-database"]),
->>>>>>> e3ff9c19 (zone: a cluster read out of the domain name system; cli: weft cluster export, WEFT_CLUSTER=dns:ZONE, weft cluster take --from)
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),
@@ -49,11 +46,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "weft-kernel",
             "weft-cluster",
             "weft-database",
-<<<<<<< HEAD
             "weft-records",
-=======
             "weft-zone",
->>>>>>> e3ff9c19 (zone: a cluster read out of the domain name system; cli: weft cluster export, WEFT_CLUSTER=dns:ZONE, weft cluster take --from)
             "weft-fabric",
             "weft-lanes",
             "weft-agent",

@@ -61,13 +61,6 @@ pub enum ClusterCommand {
     /// End the daemon of this host; for weft cluster stop.
     #[command(hide = true)]
     End { name: String, member: String },
-    /// Take a file from standard input, if it is newer; for weft cluster apply.
-    #[command(hide = true)]
-    Take {
-        name: String,
-        #[arg(long)]
-        system: bool,
-    },
     /// Write the cluster as a zone for a name server.
     Export(export::ExportArguments),
     /// Take the cluster out of a zone, or from standard input, and write its file, if it is newer.
@@ -104,7 +97,6 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Unit => daemons::unit(),
         ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
         ClusterCommand::End { .. } => daemons::end(),
-        ClusterCommand::Take { name, system } => members::take(&name, system),
         ClusterCommand::Export(given) => export::export(&given),
         ClusterCommand::Take(given) => members::take(given),
     };

@@ -199,7 +199,10 @@ impl Given {
 
     /// The name of the partition that they are.
     pub fn partition(&self) -> Option<String> {
-        self.partition.as_ref().map(|partition| partition.name.clone())
+        match &self.source {
+            HostSource::Partition(partition, _) => Some(partition.name.clone()),
+            _ => None,
+        }
     }
 
     /// The order of devices for jobs that say none.
