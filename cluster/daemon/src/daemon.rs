@@ -3,10 +3,11 @@
 //! Everything runs in one thread; a task for each connection and each call takes turns with the others where it waits.
 //! Nothing is borrowed across such a point.
 
+use crate::alive::Alive;
 use crate::between::{Asker, Asking, Errand, Link, Response, Responses};
 use crate::door::Tickets;
 use crate::home::{Home, Place};
-use crate::orders::{Condition, Held, Orders, Verdict, Wish};
+use crate::orders::{Capacity, Held, Orders, Verdict, Wish};
 use crate::records::Records;
 use crate::report::{self, Report};
 use crate::seal::Secret;
@@ -16,17 +17,20 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, mpsc};
 use weft_cluster::hosts::Map;
 use weft_database::{Cluster, Member};
 use weft_requests::{Demand, Grant, JobName, Placing, Reply, Standing};
 
-/// Whose reports are older than this many seconds is silent, and then given up.
-const SUSPECT: u64 = 5;
-const DEAD: u64 = 30;
+/// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
+const GIVEN_UP: u64 = 40;
+/// A server that has just begun decides nothing before it has heard of all who live, for so long at most.
+const LISTENS: Duration = Duration::from_secs(3);
+/// A job that does not want to wait waits so long while servers change.
+const CHANGE: Duration = Duration::from_secs(8);
 /// Between two attempts to find a server for a job that waits.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(250);
 /// The setting of slots that somebody has made by hand.
 const SLOTS: &str = "slots";
 /// The last database that was good.
@@ -40,12 +44,6 @@ pub struct Me {
     pub file: PathBuf,
 }
 
-/// A member as its reports tell.
-pub struct Heard {
-    pub report: Report,
-    pub at: Instant,
-}
-
 pub struct Daemon {
     pub me: Me,
     cluster: RefCell<(Rc<Cluster>, String)>,
@@ -56,10 +54,10 @@ pub struct Daemon {
     seekers: RefCell<HashMap<JobName, (u64, mpsc::UnboundedSender<Verdict>)>>,
     /// Of the last one who began to wait.
     seeker: Cell<u64>,
-    pub heard: RefCell<HashMap<String, Heard>>,
+    pub heard: RefCell<HashMap<String, Report>>,
     links: RefCell<HashMap<String, Rc<Link>>>,
-    /// Members that could not be reached, since when.
-    unreachable: RefCell<HashMap<String, Instant>>,
+    pub alive: Alive,
+    begun: Instant,
     records: Records,
     /// Slots that somebody has set by hand.
     slots: Cell<Option<usize>>,
@@ -80,6 +78,7 @@ impl Daemon {
     /// What must last cannot be read.
     pub fn new(me: Me, cluster: Cluster, text: String, records: Records) -> Result<Rc<Self>> {
         let slots = records.fact(SLOTS)?.and_then(|slots| slots.parse().ok());
+        let alive = Alive::new(&me.member, &names(&cluster), &me.key);
         let home = Home::default();
         home.count_from(records.last_number()?);
         let daemon = Rc::new(Self {
@@ -92,7 +91,8 @@ impl Daemon {
             seeker: Cell::new(0),
             heard: RefCell::default(),
             links: RefCell::default(),
-            unreachable: RefCell::default(),
+            alive,
+            begun: Instant::now(),
             records,
             slots: Cell::new(slots),
             trouble: RefCell::default(),
@@ -162,32 +162,61 @@ impl Daemon {
         }
     }
 
-    /// Whether a member is there, and since when in seconds.
-    pub fn standing(&self, member: &str) -> (Standing, u64) {
-        let heard = self.heard.borrow();
-        let Some(heard) = heard.get(member) else { return (Standing::Unknown, 0) };
-        match heard.at.elapsed().as_secs() {
-            age if age >= DEAD => (Standing::Dead, age),
-            age if age >= SUSPECT => (Standing::Suspect, age),
-            age => (Standing::Alive, age),
+    fn capacity(&self, member: &str) -> Capacity {
+        let is_alive = self.alive.standing(member).0 == Standing::Alive;
+        match self.heard.borrow().get(member).filter(|_| is_alive) {
+            None => Capacity { slots: 0, load: 0.0 },
+            Some(report) => {
+                Capacity { slots: report.slots, load: report.load.load / report.load.cores.max(1) as f64 }
+            }
         }
     }
 
-    fn condition(&self, member: &str) -> Condition {
-        let is_alive = self.standing(member).0 == Standing::Alive;
+    /// The server that orders jobs: the first that lives. One that nobody has heard yet may still come, at the beginning.
+    fn server_in_charge(&self) -> Option<String> {
+        let is_new = self.begun.elapsed() < LISTENS;
+        let may_be = |server: &&String| match self.alive.standing(server).0 {
+            Standing::Alive => true,
+            Standing::Unknown => is_new,
+            Standing::Suspect | Standing::Dead => false,
+        };
+        self.cluster().servers.iter().find(may_be).cloned()
+    }
+
+    fn is_in_charge(&self) -> bool {
+        self.server_in_charge().as_ref() == Some(&self.me.member)
+    }
+
+    /// Whether enough is known to decide.
+    fn knows_all(&self) -> bool {
         let heard = self.heard.borrow();
-        match heard.get(member).filter(|_| is_alive) {
-            None => Condition { slots: 0, load: 0.0 },
-            Some(Heard { report, .. }) => {
-                Condition { slots: report.slots, load: report.load.load / report.load.cores.max(1) as f64 }
+        let is_known = |name: &String| match self.alive.standing(name).0 {
+            Standing::Alive => heard.contains_key(name),
+            Standing::Unknown => false,
+            Standing::Suspect | Standing::Dead => true,
+        };
+        self.begun.elapsed() >= LISTENS || names(&self.cluster()).iter().all(is_known)
+    }
+
+    /// Another server has taken over, or jobs of members are over that have been silent for long.
+    fn look_after_orders(&self) {
+        if !self.is_in_charge() {
+            // Who waits here asks again, elsewhere.
+            self.seekers.borrow_mut().clear();
+        }
+        for member in names(&self.cluster()) {
+            if matches!(self.alive.standing(&member), (Standing::Suspect, GIVEN_UP..)) {
+                self.orders.borrow_mut().bury(&member);
             }
         }
+        self.decide();
     }
 
     /// Says again and again how this host is, and decides what waits.
     pub async fn tell(self: Rc<Self>) {
         loop {
             self.reread();
+            self.look_after_orders();
             let report = self.own_report();
             let servers = self.cluster().servers.clone();
             for server in servers {
@@ -226,7 +255,7 @@ impl Daemon {
         let jobs = report.jobs.iter().map(|job| (job.view.job.clone(), held(job))).collect();
         self.orders.borrow_mut().heed(&report.member, now(), jobs);
         let member = report.member.clone();
-        self.heard.borrow_mut().insert(member, Heard { report, at: Instant::now() });
+        self.heard.borrow_mut().insert(member, report);
         self.decide();
         Response::Version(version)
     }
@@ -251,6 +280,7 @@ impl Daemon {
 
     fn set_cluster(&self, cluster: Cluster, text: String) {
         self.keep(|records| records.remember(DATABASE, &text));
+        self.alive.set_members(&names(&cluster));
         *self.cluster.borrow_mut() = (Rc::new(cluster), text);
     }
 
@@ -277,8 +307,11 @@ impl Daemon {
 
     /// Decides what waits here.
     pub fn decide(&self) {
+        if !self.is_in_charge() || !self.knows_all() {
+            return;
+        }
         let cluster = self.cluster();
-        let verdicts = self.orders.borrow_mut().decide(&cluster, now(), |member| self.condition(member));
+        let verdicts = self.orders.borrow_mut().decide(&cluster, now(), |member| self.capacity(member));
         for (job, verdict) in verdicts {
             if let Some((_, seeker)) = self.seekers.borrow().get(&job) {
                 let _ = seeker.send(verdict);
@@ -297,7 +330,7 @@ impl Daemon {
         Ok(link)
     }
 
-    async fn addresses_of(&self, member: &str) -> Result<Vec<SocketAddr>> {
+    pub async fn addresses_of(&self, member: &str) -> Result<Vec<SocketAddr>> {
         let cluster = self.cluster();
         let Member { addresses, .. } =
             cluster.member(member).ok_or_else(|| anyhow!("'{member}' is no member of cluster '{}'", cluster.name))?;
@@ -317,16 +350,7 @@ impl Daemon {
         if member == self.me.member {
             return Ok(Asking::here(self, errand));
         }
-        match self.link(member).await {
-            Ok(link) => {
-                self.unreachable.borrow_mut().remove(member);
-                Ok(link.ask(errand))
-            }
-            Err(error) => {
-                self.unreachable.borrow_mut().entry(member.to_owned()).or_insert_with(Instant::now);
-                Err(error)
-            }
-        }
+        Ok(self.link(member).await?.ask(errand))
     }
 
     /// The same for a call that needs no waiting.
@@ -337,11 +361,11 @@ impl Daemon {
         self.ask(member, errand).await?.last().await.with_context(|| format!("member '{member}'"))
     }
 
-    /// The servers, those that were reached last before the others.
+    /// The servers, the one in charge before the others.
     fn servers(&self) -> Vec<String> {
-        let unreachable = self.unreachable.borrow();
         let mut servers = self.cluster().servers.clone();
-        servers.sort_by_key(|server| unreachable.contains_key(server));
+        let in_charge = self.server_in_charge();
+        servers.sort_by_key(|server| Some(server) != in_charge.as_ref());
         servers
     }
 
@@ -371,6 +395,10 @@ impl Daemon {
 
     /// Finds room for a job, as a server.
     async fn order(self: &Rc<Self>, asker: Asker, job: JobName, placing: Placing, out: Responses) {
+        if !self.is_in_charge() {
+            let other = self.server_in_charge().unwrap_or_else(|| "nobody".to_owned());
+            return drop(out.send(Response::Failed(format!("server '{other}' orders jobs"))));
+        }
         let grant = match self.wish(&asker, &job, &placing) {
             Err(error) => return drop(out.send(Response::Last(Reply::Refused(error.to_string())))),
             Ok((wish, grant)) => {
@@ -455,6 +483,7 @@ impl Daemon {
         placing.about.since = now();
         let number = self.home.new_number();
         let job = JobName::new(&self.me.member, number);
+        let mut begun = Instant::now();
         loop {
             let mut failed = None;
             for server in self.servers() {
@@ -484,10 +513,13 @@ impl Daemon {
             }
             let reason = failed.map_or_else(String::new, |error| format!(": {error:#}"));
             let reason = format!("no server of cluster '{}' answers{reason}", self.cluster_name());
-            if !placing.wait {
-                return Reply::Refused(reason);
+            if begun.elapsed() > CHANGE {
+                if !placing.wait {
+                    return Reply::Refused(reason);
+                }
+                let _ = out.send(Reply::Waiting { before: 0, reason });
+                begun = Instant::now();
             }
-            let _ = out.send(Reply::Waiting { before: 0, reason });
             tokio::time::sleep(AGAIN).await;
         }
     }
@@ -570,6 +602,10 @@ impl Drop for Seeking<'_> {
             orders.release(self.job);
         }
     }
+}
+
+fn names(cluster: &Cluster) -> Vec<String> {
+    cluster.members.iter().map(|member| member.name.clone()).collect()
 }
 
 /// Writes a file, which is there whole or as it was before.

@@ -70,7 +70,11 @@ impl Tickets {
     }
 }
 
-fn random<const BYTES: usize>() -> Result<[u8; BYTES]> {
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const BYTES: usize>() -> Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     if got == BYTES { Ok(bytes) } else { bail!("the system gives no random numbers") }

@@ -1,6 +1,7 @@
 //! `weftd`, the daemon of a cluster: one on each member.
 //!
-//! It lets the jobs of the cluster in ([`door`]), knows which jobs its host has started ([`home`]) and what has run
+//! It lets the jobs of the cluster in ([`door`]), knows which jobs its host has started ([`home`]), which members are
+//! alive ([`alive`]) and what has run
 //! ([`records`]), says how its host is ([`report`]), and, where the database names it as a server, decides which job gets
 //! which slots ([`orders`]). Clients of its host talk to it by a local socket ([`local`]), other daemons by sealed
 //! connections ([`between`], [`seal`]).
@@ -16,6 +17,7 @@
 //! Test: `cargo test -p weftd`; whole clusters on several hosts: `cargo test -p weft-tests --test hosts_daemon`.
 #![deny(unsafe_code)]
 
+mod alive;
 mod between;
 mod daemon;
 mod door;
@@ -33,6 +35,7 @@ use clap::{Parser, Subcommand};
 use daemon::{Daemon, Me};
 use seal::{NoPreamble, PREAMBLE_BYTES, Preamble};
 use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -123,10 +126,13 @@ async fn serve(given: ServeArguments) -> Result<()> {
     let records = records::Records::open(&state.join(format!("{}-{member}.sqlite", cluster.name)))?;
     let socket = given.socket.unwrap_or_else(|| client::socket_name(uid));
     let clients = local_socket(&socket)?;
-    let others = listen(&cluster, &member).await?;
+    let places = places(&cluster, &member);
+    let others = listen(&places).await?;
+    let sockets = Rc::new(alive::bind(&places).await?);
     let file = std::path::absolute(&given.file)?;
     let daemon = Daemon::new(Me { member, uid, key, file }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
+    tokio::task::spawn_local(alive::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         () = accept_clients(&daemon, clients) => {}
@@ -138,6 +144,7 @@ async fn serve(given: ServeArguments) -> Result<()> {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+    daemon.alive.leave(&sockets).await;
     Ok(())
 }
 
@@ -192,13 +199,16 @@ fn local_socket(name: &str) -> Result<UnixListener> {
     Ok(UnixListener::from_std(listener)?)
 }
 
-/// Listens at the addresses of the member, at all of the host where it has none.
-async fn listen(cluster: &Cluster, member: &str) -> Result<Vec<TcpListener>> {
+/// Where the member is reached: at its addresses, or all of the host where it has none.
+fn places(cluster: &Cluster, member: &str) -> Vec<SocketAddr> {
     let addresses = cluster.member(member).map(|member| member.addresses.clone()).unwrap_or_default();
-    let addresses = if addresses.is_empty() { vec!["0.0.0.0".parse()?] } else { addresses };
+    let addresses = if addresses.is_empty() { vec![Ipv4Addr::UNSPECIFIED.into()] } else { addresses };
+    addresses.into_iter().map(|address| SocketAddr::new(address, cluster.port)).collect()
+}
+
+async fn listen(places: &[SocketAddr]) -> Result<Vec<TcpListener>> {
     let mut all = Vec::new();
-    for address in addresses {
-        let place = std::net::SocketAddr::new(address, cluster.port);
+    for place in places {
         all.push(TcpListener::bind(place).await.with_context(|| format!("{place}"))?);
     }
     Ok(all)

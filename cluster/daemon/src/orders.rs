@@ -42,9 +42,9 @@ pub struct Wish {
     pub since: u64,
 }
 
-/// How a member is.
+/// What a member can take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Condition {
+pub struct Capacity {
     /// What it takes; 0 where nothing is to be placed.
     pub slots: usize,
     /// Processes that run for each of its cores.
@@ -108,7 +108,7 @@ impl Orders {
         }
     }
 
-    /// A member is dead: the jobs that it has started are over.
+    /// A member has been silent for long: the jobs that it has started are over.
     pub fn bury(&mut self, member: &str) {
         self.held.retain(|job, _| job.parts().is_none_or(|(home, _)| home != member));
     }
@@ -127,7 +127,7 @@ impl Orders {
         &mut self,
         cluster: &Cluster,
         now: u64,
-        condition: impl Fn(&str) -> Condition,
+        capacity: impl Fn(&str) -> Capacity,
     ) -> Vec<(JobName, Verdict)> {
         let mut verdicts = Vec::new();
         let mut before = 0;
@@ -137,7 +137,7 @@ impl Orders {
         waiting.retain(|wish| {
             let verdict = match cluster.partition(Some(&wish.partition)) {
                 Err(reason) => Verdict::Never(format!("partition {reason}")),
-                Ok(partition) => self.decide_one(partition, wish, now, &condition, &mut limits, before),
+                Ok(partition) => self.decide_one(partition, wish, now, &capacity, &mut limits, before),
             };
             if let Verdict::Granted(hosts) = &verdict {
                 let held = Held {
@@ -162,7 +162,7 @@ impl Orders {
         partition: &Partition,
         wish: &Wish,
         now: u64,
-        condition: &impl Fn(&str) -> Condition,
+        capacity: &impl Fn(&str) -> Capacity,
         limits: &mut HashMap<String, u64>,
         before: usize,
     ) -> Verdict {
@@ -171,11 +171,11 @@ impl Orders {
         }
         let end = wish.seconds.map_or(NEVER, |seconds| now.saturating_add(seconds));
         let may_use = |name: &str| limits.get(name).is_none_or(|limit| end <= *limit);
-        let free = |host: &Host| if may_use(&host.name) { self.free(partition, wish, host, condition) } else { 0 };
+        let free = |host: &Host| if may_use(&host.name) { self.free(partition, wish, host, capacity) } else { 0 };
         let free: Vec<Host> =
             partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free(host) }).collect();
         let home = wish.job.parts().map_or("", |(home, _)| home);
-        if let Some(hosts) = place(free.clone(), wish, home, |name| condition(name).load) {
+        if let Some(hosts) = place(free.clone(), wish, home, |name| capacity(name).load) {
             return Verdict::Granted(hosts);
         }
         let can_begin = self.can_begin(partition, wish, now);
@@ -193,13 +193,13 @@ impl Orders {
     }
 
     /// Slots of a host that a job may have now.
-    fn free(&self, partition: &Partition, wish: &Wish, host: &Host, condition: &impl Fn(&str) -> Condition) -> usize {
+    fn free(&self, partition: &Partition, wish: &Wish, host: &Host, capacity: &impl Fn(&str) -> Capacity) -> usize {
         let name = &host.name;
         let others = || self.held.values().map(|known| &known.held).filter(|held| held.slots_on(name) > 0);
         if partition.limits.exclusive && others().any(|held| held.user != wish.user) {
             return 0;
         }
-        let free = condition(name).slots.min(host.slots).saturating_sub(self.used(name));
+        let free = capacity(name).slots.min(host.slots).saturating_sub(self.used(name));
         let Some(most) = partition.limits.processes else { return free };
         let here = others().filter(|held| held.partition.as_deref() == Some(&*partition.name));
         free.min(most.saturating_sub(here.map(|held| held.slots_on(name)).sum()))

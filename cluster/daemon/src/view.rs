@@ -9,8 +9,8 @@ impl Daemon {
         let cluster = self.cluster();
         let (heard, orders) = (self.heard.borrow(), self.orders.borrow());
         let member = |member: &weft_database::Member| {
-            let (standing, since) = self.standing(&member.name);
-            let said = heard.get(&member.name).map(|heard| &heard.report);
+            let (standing, since) = self.alive.standing(&member.name);
+            let said = heard.get(&member.name);
             MemberView {
                 name: member.name.clone(),
                 standing,
@@ -37,7 +37,7 @@ impl Daemon {
             since: wish.since,
             reason: if before == 0 { "no room".to_owned() } else { format!("{before} before it") },
         };
-        let jobs = heard.values().flat_map(|heard| &heard.report.jobs);
+        let jobs = heard.values().flat_map(|report| &report.jobs);
         let mut jobs: Vec<JobView> = jobs.map(|running| running.view.clone()).collect();
         jobs.sort_by_key(|job| job.since);
         ClusterView {

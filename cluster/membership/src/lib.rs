@@ -12,8 +12,8 @@
 //! So the silence of a host is known to all within 3.8 s and some steps, and a host that freezes for two seconds is not
 //! noticed.
 //!
-//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`ClusterView::leave`]), or
-//! somebody knows ([`ClusterView::handle_death`]); and a later incarnation proves the death of the earlier one.
+//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`Membership::leave`]), or
+//! somebody knows ([`Membership::handle_death`]); and a later incarnation proves the death of the earlier one.
 //! Nothing is final but the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one
 //! that was taken for dead comes back with the next incarnation by itself.
 //!
@@ -44,7 +44,7 @@ mod watch;
 
 pub use chance::Chance;
 pub use datagram::{DATAGRAM_BYTES, VERSION};
-pub use view::ClusterView;
+pub use view::Membership;
 
 /// How often a member shows its neighbours that it lives; each time up to a tenth sooner or later.
 pub const BEAT_NS: u64 = 1_000_000_000;
@@ -116,7 +116,7 @@ pub enum MemberChange {
 pub struct DroppedDatagrams {
     /// From no member, or from this one.
     pub strangers: u64,
-    /// Of another version; [`ClusterView::speaks`] says of which.
+    /// Of another version; [`Membership::speaks`] says of which.
     pub other_versions: u64,
     pub malformed: u64,
     /// For another member.

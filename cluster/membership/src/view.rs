@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1024;
 
 /// One member's view of all.
 #[derive(Clone, Debug)]
-pub struct ClusterView {
+pub struct Membership {
     pub(crate) me: usize,
     pub(crate) roster: Roster,
     pub(crate) circles: Circles,
@@ -63,7 +63,7 @@ impl Neighbour {
     }
 }
 
-impl ClusterView {
+impl Membership {
     /// The member `me` of `members`, which may contain it or not. `incarnation` tells this start of its daemon from
     /// earlier ones and shall be higher (the time of day will do); `seed` is for random numbers.
     pub fn new(me: MemberId, incarnation: u64, members: &[MemberId], seed: u64, now_ns: u64) -> Self {

@@ -1,7 +1,7 @@
 //! The silence of neighbours: asking, accusing, and who takes over.
 
 use crate::datagram::{ANSWER, Datagram};
-use crate::view::{ClusterView, Neighbour};
+use crate::view::{Membership, Neighbour};
 use crate::{ASK_EVERY_NS, ASK_NS, SILENCE_NS};
 
 /// How many other neighbours of a silent one are asked.
@@ -9,7 +9,7 @@ const HELPERS: usize = 3;
 /// The most usable neighbours in one direction of a circle.
 const REACH_MAX: usize = 64;
 
-impl ClusterView {
+impl Membership {
     /// Asks silent neighbours and those who may hear them, and accuses who was silent for too long.
     pub(crate) fn watch(&mut self) {
         for at in 0..self.neighbours.len() {

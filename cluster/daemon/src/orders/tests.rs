@@ -21,8 +21,8 @@ fn wish(number: u64, ranks: usize, seconds: Option<u64>) -> Wish {
     }
 }
 
-fn idle(_: &str) -> Condition {
-    Condition { slots: 4, load: 0.0 }
+fn idle(_: &str) -> Capacity {
+    Capacity { slots: 4, load: 0.0 }
 }
 
 fn granted(verdicts: &[(JobName, Verdict)]) -> Vec<u64> {
