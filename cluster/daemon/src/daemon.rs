@@ -109,7 +109,7 @@ impl Daemon {
     fn find_jobs_again(self: &Rc<Self>) -> Result<()> {
         for begun in self.records.running()? {
             let number = begun.number;
-            let gone = serde_json::json!({ "job": begun.view.job, "view": begun.view, "ended": now(), "cause": "it ended while no daemon ran" });
+            let gone = begun.record(None, "it ended while no daemon ran");
             match self.home.find_again(begun) {
                 Some(job) => self.watch(&job),
                 None => self.records.end(number, now(), &gone)?,
@@ -542,7 +542,7 @@ impl Daemon {
     }
 
     /// Records of jobs, as an asker may see them.
-    pub fn ended_jobs(&self, asker: &Asker, most: usize) -> Result<Vec<serde_json::Value>> {
+    pub fn ended_jobs(&self, asker: &Asker, most: usize) -> Result<Vec<weft_records::JobRecord>> {
         self.records.ended(Some(asker.uid).filter(|uid| *uid != 0), most)
     }
 

@@ -12,6 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
+use weft_records::{JobRecord, ProgramRecord};
 use weft_requests::{Description, Grant, JobName, JobView};
 
 /// The jobs of this host.
@@ -132,11 +133,9 @@ impl Daemon {
     }
 
     /// A job is over: its record is kept, and its room given back, once.
-    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<serde_json::Value>) {
+    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
         let Some(job) = self.home.take(number) else { return };
-        let record = record.unwrap_or_else(|| {
-            serde_json::json!({ "job": job.name(), "view": job.begun.view, "ended": now(), "cause": "its launcher was killed" })
-        });
+        let record = job.begun.record(record, "its launcher was killed");
         self.keep(|records| records.end(number, now(), &record));
         self.tell_of_change();
         if job.begun.view.partition.is_some() {
@@ -144,6 +143,33 @@ impl Daemon {
         }
     }
 }
+
+impl Begun {
+    /// What is known of a job that is over: what its launcher has told, or else why it has not.
+    pub fn record(&self, told: Option<Box<JobRecord>>, cause: &str) -> JobRecord {
+        let view = &self.view;
+        let job = view.job.to_string();
+        if let Some(told) = told {
+            return JobRecord { job, user: view.user.clone(), partition: view.partition.clone(), ..*told };
+        }
+        let program = ProgramRecord::new(&view.program, view.arguments.iter().cloned(), view.size);
+        JobRecord {
+            job,
+            user: view.user.clone(),
+            programs: vec![program],
+            partition: view.partition.clone(),
+            started: view.since,
+            wall_seconds: now().saturating_sub(view.since) as f64,
+            hosts: view.hosts.iter().map(|(name, _)| name.clone()).collect(),
+            exit_code: KILLED,
+            cause: Some(cause.to_owned()),
+            ..JobRecord::default()
+        }
+    }
+}
+
+/// What a shell says of a launcher that was killed.
+const KILLED: i32 = 137;
 
 /// Where a job runs.
 #[derive(Default)]

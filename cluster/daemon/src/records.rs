@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
+use weft_records::JobRecord;
 use weft_requests::JobView;
 
 const SCHEMA: &str = "
@@ -78,11 +79,12 @@ impl Records {
     ///
     /// # Errors
     /// Nothing can be written.
-    pub fn end(&self, number: u64, now: u64, record: &serde_json::Value) -> Result<()> {
+    pub fn end(&self, number: u64, now: u64, record: &JobRecord) -> Result<()> {
+        let record = serde_json::to_string(record)?;
         let mut update = self
             .database
             .prepare_cached("update jobs set ended = ?2, record = ?3 where number = ?1 and ended is null")?;
-        update.execute(params![number as i64, now as i64, record.to_string()])?;
+        update.execute(params![number as i64, now as i64, record])?;
         Ok(())
     }
 
@@ -119,7 +121,7 @@ impl Records {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn ended(&self, uid: Option<u32>, most: usize) -> Result<Vec<serde_json::Value>> {
+    pub fn ended(&self, uid: Option<u32>, most: usize) -> Result<Vec<JobRecord>> {
         let mut select = self.database.prepare(
             "select record from jobs where ended is not null and (?1 is null or user = ?1) order by ended desc, number desc limit ?2",
         )?;
@@ -179,13 +181,14 @@ mod tests {
         for (number, uid) in [(1, 5), (2, 6)] {
             first.begin(&begun(number, uid)).expect("written");
         }
-        first.end(1, 10, &serde_json::json!({"code": 0})).expect("written");
-        first.end(1, 11, &serde_json::json!({"code": 1})).expect("written");
+        let record = |exit_code| JobRecord { exit_code, ..JobRecord::default() };
+        first.end(1, 10, &record(0)).expect("written");
+        first.end(1, 11, &record(1)).expect("written");
         drop(first);
         let again = Records::open(&path).expect("opened");
         assert_eq!(again.running().expect("read"), vec![begun(2, 6)]);
         assert_eq!(again.last_number().expect("read"), 2);
-        assert_eq!(again.ended(None, 10).expect("read"), vec![serde_json::json!({"code": 0})]);
+        assert_eq!(again.ended(None, 10).expect("read"), vec![record(0)]);
         assert!(again.ended(Some(6), 10).expect("read").is_empty());
     }
 

@@ -16,6 +16,7 @@ mod view;
 pub use view::{ClusterView, Flow, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
 
 use serde::{Deserialize, Serialize};
+use weft_records::JobRecord;
 
 /// Of what is said here. A daemon answers only clients of its own, and says which that is.
 pub const VERSION: u32 = 1;
@@ -72,8 +73,8 @@ pub enum Demand {
     Register(Description),
     /// How to reach a host of a job, once. Answered by [`Reply::Pass`].
     Enter { job: JobName, host: String },
-    /// A job has ended, and this is known of it: a record as `weft-records` has it.
-    Finish { job: JobName, record: Option<serde_json::Value> },
+    /// A job has ended, and this is known of it.
+    Finish { job: JobName, record: Option<Box<JobRecord>> },
     /// Everything there is to see; with what each rank is doing if that is asked for.
     Look { ranks: bool },
     /// A signal for the launcher of a job.
@@ -106,7 +107,7 @@ pub enum Reply {
     },
     Pass(Pass),
     View(Box<ClusterView>),
-    Records(Vec<serde_json::Value>),
+    Records(Vec<JobRecord>),
     Done,
     /// Why not, in one line.
     Refused(String),

@@ -2,6 +2,7 @@
 
 use crate::EXIT_USAGE;
 use anyhow::{Context, Result};
+use weft_records::JobRecord;
 use weft_requests::client::{DaemonClient, refusal};
 use weft_requests::{ClusterView, Demand, JobName, JobView, MemberView, QueuedView, Reply, Standing};
 
@@ -89,6 +90,20 @@ fn done(reply: Reply) -> Result<()> {
 pub fn look(ranks: bool) -> Result<ClusterView> {
     match daemon()?.ask(&Demand::Look { ranks })? {
         Reply::View(view) => Ok(*view),
+        other => Err(refusal(other).into()),
+    }
+}
+
+/// Jobs of this user that have ended, or of all for root, the oldest first.
+///
+/// # Errors
+/// No daemon answers.
+pub fn ended(most: usize) -> Result<Vec<JobRecord>> {
+    match daemon()?.ask(&Demand::Finished { most })? {
+        Reply::Records(mut records) => {
+            records.reverse();
+            Ok(records)
+        }
         other => Err(refusal(other).into()),
     }
 }

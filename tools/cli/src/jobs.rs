@@ -1,8 +1,9 @@
 //! `weft jobs`: jobs that are over.
 //!
-//! Their records come from a file that launchers append to (`weft run --record`). Whatever the source, it gives a list of
-//! records, and everything here shows such a list.
+//! Their records come from the daemon of this host, or from a file that launchers append to (`weft run --record`). Whatever
+//! the source, it gives a list of records, and everything here shows such a list.
 
+use crate::ask;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::Write;
@@ -14,7 +15,8 @@ use weft_records::{JobRecord, lines, show};
 pub const LONG_ABOUT: &str = "\
 Shows jobs that are over: who ran what where, how it ended, and what it used.
 
-The records are those of a file to which launchers append one line for each job:
+The records are those of the daemon of this host, of jobs that were started here (see weft cluster start), or those of a \
+file to which launchers append one line for each job:
   weft run --record FILE -n 4 ./program        (or WEFT_RECORD=FILE)
   weft jobs --file FILE
 
@@ -23,10 +25,13 @@ With the name of a job, that job in full, with a line for each rank.";
 /// The file, where the command line names none.
 const VARIABLE: &str = "WEFT_RECORD";
 
+/// So many jobs the daemon is asked for, where nobody says.
+const MOST: usize = 1000;
+
 /// Options of `weft jobs`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The file with the records [default: WEFT_RECORD]
+    /// The file with the records [default: WEFT_RECORD, else those of the daemon]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -75,10 +80,12 @@ impl Appended {
 
 /// Shows what was asked for.
 pub fn main(given: &Arguments) -> Result<i32> {
-    let Some(path) = given.file.clone().or_else(file_of_environment) else {
-        bail!("--file FILE says which records, or {VARIABLE}; weft run --record FILE writes them")
+    let mut records = match given.file.clone().or_else(file_of_environment) {
+        Some(path) => of_file(&path)?,
+        None => ask::ended(given.last.filter(|_| given.job.is_none()).unwrap_or(MOST)).with_context(|| {
+            format!("--file FILE or {VARIABLE} names a file of records (weft run --record FILE writes one)")
+        })?,
     };
-    let mut records = of_file(&path)?;
     if let Some(name) = &given.job {
         records = vec![chosen(records, name)?];
     }

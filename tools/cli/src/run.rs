@@ -284,7 +284,7 @@ pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
     let room = room.or_else(|| Room::register(&job));
     let finished = weft_agent::run(job);
     if let Some(room) = room {
-        room.finish(finished.as_ref().ok().and_then(|finished| serde_json::to_value(&finished.record).ok()));
+        room.finish(finished.as_ref().ok().map(|finished| &finished.record));
     }
     match finished {
         Ok(finished) => {

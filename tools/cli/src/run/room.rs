@@ -3,6 +3,7 @@
 use std::io;
 use weft_agent::{Hosts, Job};
 use weft_cluster::hosts::{Host, Launch, Map};
+use weft_records::JobRecord;
 use weft_requests::client::{DaemonClient, refusal};
 use weft_requests::{Demand, Description, Grant, JobName, Placing, Reply};
 
@@ -95,8 +96,8 @@ impl Room {
     }
 
     /// The job is over. A daemon that was started again meanwhile hears it as well.
-    pub fn finish(mut self, record: Option<serde_json::Value>) {
-        let demand = Demand::Finish { job: self.job, record };
+    pub fn finish(mut self, record: Option<&JobRecord>) {
+        let demand = Demand::Finish { job: self.job, record: record.cloned().map(Box::new) };
         if self.client.ask(&demand).is_err()
             && let Ok(Some(mut client)) = DaemonClient::find()
         {
