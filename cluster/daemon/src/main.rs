@@ -25,6 +25,8 @@ mod home;
 mod launcher;
 mod local;
 mod orders;
+#[cfg_attr(not(test), expect(dead_code, reason = "what listens for it is not there yet"))]
+mod page;
 mod records;
 mod report;
 mod seal;

@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+#[cfg(feature = "made")]
+pub mod made;
 mod view;
 
 pub use view::{ClusterView, Flow, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
