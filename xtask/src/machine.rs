@@ -32,6 +32,8 @@ pub enum Need {
     Sockperf,
     Socat,
     Dnsmasq,
+    Nsd,
+    Knot,
     Dig,
     Python,
     Node,
@@ -69,6 +71,8 @@ impl Need {
         Need::Sockperf,
         Need::Socat,
         Need::Dnsmasq,
+        Need::Nsd,
+        Need::Knot,
         Need::Dig,
         Need::Python,
         Need::Node,
@@ -109,6 +113,8 @@ impl Need {
 
     /// The launchers of others, and their libraries.
     pub const LAUNCHERS: &[Need] = &[Need::PythonVenv, Need::Slurm, Need::Munge, Need::Pmi2, Need::Pmix];
+    /// The name servers that the stage `programs` gives our zones to.
+    pub const NAME_SERVERS: &[Need] = &[Need::Nsd, Need::Knot];
 
     /// Debian's package and what it is needed for.
     fn package(self) -> (&'static str, &'static str) {
@@ -137,6 +143,8 @@ impl Need {
             Need::Sockperf => ("sockperf", "ping-pongs in the socket tests"),
             Need::Socat => ("socat", "passes streams on in the socket tests"),
             Need::Dnsmasq => ("dnsmasq-base", "answers names in the socket tests"),
+            Need::Nsd => ("nsd", "a test publishes a cluster with it"),
+            Need::Knot => ("knot", "a test hands the zone of a cluster on to it"),
             Need::Dig => ("bind9-dnsutils", "asks for names in the socket tests"),
             Need::Python => ("python3", "runs servers and clients of the socket tests"),
             Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
@@ -177,6 +185,8 @@ impl Need {
             Need::Sockperf => on_path("sockperf"),
             Need::Socat => on_path("socat"),
             Need::Dnsmasq => Path::new("/usr/sbin/dnsmasq").is_file(),
+            Need::Nsd => Path::new("/usr/sbin/nsd").is_file(),
+            Need::Knot => Path::new("/usr/sbin/knotd").is_file(),
             Need::Dig => on_path("dig"),
             Need::Python => on_path("python3"),
             Need::Node => on_path("node"),

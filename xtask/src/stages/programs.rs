@@ -11,17 +11,17 @@ use crate::stage::{Outcome, Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "programs",
-    meaning: "network programs, prebuilt MPI programs and other launchers, unmodified",
+    meaning: "network programs, name servers, prebuilt MPI programs and other launchers, unmodified",
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS, Need::LAUNCHERS] {
+        for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS, Need::LAUNCHERS, Need::NAME_SERVERS] {
             if let Err(lack) = machine::provide(needs) {
                 return Ok(Outcome::NotRun(format!("{lack:#}")));
             }
         }
         let arguments = "test -p weft-tests --features sockets,programs --no-fail-fast --test sockets_programs \
-                         --test mpi_programs --test launchers -- --test-threads 1";
+                         --test mpi_programs --test launchers --test name_servers -- --test-threads 1";
         cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };
