@@ -23,6 +23,7 @@ mod run;
 mod sock;
 mod spawned;
 mod time;
+mod top;
 mod tune;
 
 use anyhow::Result;
@@ -80,6 +81,9 @@ enum Command {
     /// Run a command and say what it and the ranks of all jobs that it starts have used, on all hosts.
     #[command(long_about = time::LONG_ABOUT)]
     Time(time::Arguments),
+    /// Show hosts, queue and jobs of the cluster from second to second.
+    #[command(long_about = top::LONG_ABOUT)]
+    Top(top::TopArguments),
     /// Look after this user's virtual machine of PVM: start it, show it, start tasks.
     #[command(long_about = pvm::LONG_ABOUT)]
     Pvm(pvm::MachineArguments),
@@ -180,6 +184,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Ps(given) => ps::run(given)?,
         Command::Jobs(given) => jobs::main(&given)?,
         Command::Time(given) => time::main(&given),
+        Command::Top(given) => top::main(&given)?,
         Command::Info { choices: true, .. } => info::choices::run(),
         Command::Info { programs, .. } if programs.is_empty() => info::run(weft_fabric::probe),
         Command::Info { programs, .. } => info::programs(&programs),

@@ -1,8 +1,7 @@
 //! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
 //!
-//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it, `export` writes
-//! it as a zone. What it may say is the
-//! crate `weft-database`.
+//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it,
+//! `export` writes it as a zone, and `daemons` starts what serves it. What it may say is the crate `weft-database`.
 
 mod change;
 mod daemons;
@@ -26,7 +25,8 @@ Look after the file of a cluster: its members, and the partitions that jobs run 
   weft run --partition all -n 8 ./prog    uses it; so do WEFT_PARTITION and WEFT_RANKS
 
 A cluster's file lies in ~/.config/weft or /etc/weft. WEFT_CLUSTER names it, or another file by its path; with a single \
-file there nothing has to be named. WEFT_CLUSTER=dns:ZONE reads it from a name server, as export writes it. A file is TOML that people may write by hand; check names each mistake with its line. \
+file there nothing has to be named. WEFT_CLUSTER=dns:ZONE reads it from a name server, as export writes it. A file is \
+TOML that people may write by hand; check names each mistake with its line. \
 Nothing has to run on the hosts but what weft run --hosts needs.";
 
 #[derive(clap::Subcommand)]
