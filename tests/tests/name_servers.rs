@@ -45,7 +45,7 @@ fn knot(folder: &Path, port: u16, primary: u16) -> NameServer {
     let text = format!(
         "server:\n    rundir: \"{at}\"\n    listen: 127.0.0.1@{port}\n    udp-workers: 1\n    tcp-workers: 1\n    \
          background-workers: 1\ndatabase:\n    storage: \"{at}\"\n    journal-db-max-size: 8M\n    \
-         timer-db-max-size: 1M\n    kasp-db-max-size: 1M\nremote:\n  - id: primary\n    \
+         timer-db-max-size: 8M\n    kasp-db-max-size: 8M\nremote:\n  - id: primary\n    \
          address: 127.0.0.1@{primary}\nacl:\n  - id: notify\n    address: 127.0.0.1\n    action: notify\nzone:\n  \
          - domain: lab.example\n    storage: \"{at}\"\n    file: zone\n    master: primary\n    acl: notify\n"
     );
