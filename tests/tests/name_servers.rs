@@ -93,7 +93,8 @@ fn file(version: u64, members: usize) -> String {
     let mut text = format!("name = \"lab\"\nversion = {version}\nservers = [\"node1\", \"node0\"]\n");
     for member in 0..members {
         let (high, low) = (member / 250, member % 250 + 1);
-        text += &format!("[[member]]\nname = \"node{member}\"\nslots = 16\naddress = [\"10.0.{high}.{low}\", \"fd00::{member}\"]\n");
+        text += &format!("[[member]]\nname = \"node{member}\"\nslots = 16\n");
+        text += &format!("address = [\"10.0.{high}.{low}\", \"fd00::{member}\"]\n");
         text += "features = [\"gpu\"]\n";
     }
     text + "[[partition]]\nname = \"night\"\nusers = [\"ada\", \"LAB\\\\grace\"]\ntime = \"12h\"\nprocesses = 4\n"

@@ -1,6 +1,7 @@
 //! The configuration database of a cluster: its members, and the partitions that jobs run on.
 //!
-//! It is a file that people write, in TOML. What it may say, `docs/guide/cluster.md` shows; what it says is a [`Cluster`]:
+//! It is a file that people write, in TOML. What it may say, `docs/guide/cluster.md` shows; what it says is a
+//! [`Cluster`]:
 //!
 //! ```toml
 //! name = "lab"
@@ -16,11 +17,12 @@
 //! members = ["node1"]               # else all members, in their order
 //! ```
 //!
-//! A cluster can also be TXT records of the domain name system: [`records`] makes them and reads them, [`zone`] writes a
-//! whole zone. Partitions may overlap. A file without partitions has one of all members, which is named as the cluster.
+//! A cluster can also be TXT records of the domain name system: [`records`] makes them and reads them, [`zone`] writes
+//! a whole zone. Partitions may overlap. A file without partitions has one of all members, which is named as the
+//! cluster.
 //!
-//! Everything here is pure: text goes in, and a [`Cluster`] or [`Mistake`]s come out. All mistakes of a file are told at
-//! once, each with its line and what is allowed. A file that has any is not used, so nothing of it is half applied.
+//! Everything here is pure: text goes in, and a [`Cluster`] or [`Mistake`]s come out. All mistakes of a file are told
+//! at once, each with its line and what is allowed. A file that has any is not used, so nothing of it is half applied.
 //!
 //! Deliberately not here: where files are (the command `weft` knows), who is a user and in which groups (the system
 //! knows), and how the members are now (their daemons know).
@@ -89,8 +91,8 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     pub name: String,
-    /// Members in the order in which they are filled, each with as many slots as it has for this partition. Those with 0
-    /// slots are here, too.
+    /// Members in the order in which they are filled, each with as many slots as it has for this partition. Those with
+    /// 0 slots are here, too.
     pub hosts: Vec<Host>,
     /// What each of its members has.
     pub features: Vec<String>,

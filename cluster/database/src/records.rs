@@ -4,10 +4,11 @@
 //! `member=12/0/1`: the number of the member, the number of this record among those of the member, and how many those
 //! are. What does not fit into one record goes on in the next; lists have a text for each element.
 //!
-//! The records lie under two kinds of names below the zone. The *head* is `_weft`: what holds for the cluster, the version,
-//! and in how many *blocks* the rest lies. Blocks are `0.VERSION._weft`, `1.VERSION._weft` and so on, each with as many
-//! members and partitions as are fetched well in one answer. As the version is part of the names, what is fetched from
-//! name servers and caches of different age never is a mixture: a block is of this version, or it is not there.
+//! The records lie under two kinds of names below the zone. The *head* is `_weft`: what holds for the cluster, the
+//! version, and in how many *blocks* the rest lies. Blocks are `0.VERSION._weft`, `1.VERSION._weft` and so on, each
+//! with as many members and partitions as are fetched well in one answer. As the version is part of the names, what is
+//! fetched from name servers and caches of different age never is a mixture: a block is of this version, or it is not
+//! there.
 //!
 //! Members of a partition are numbers in ranges (`members=0-99 120`), in the order in which they are filled.
 //!

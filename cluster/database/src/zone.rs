@@ -9,11 +9,11 @@ const TTL: u32 = 60;
 /// Seconds after which a secondary asks again, asks again after a failure, and gives up.
 const REFRESH: [u32; 3] = [300, 60, 604_800];
 
-/// The zone of a cluster. `origin` is its name; `name_servers` serve it, and without any the cluster's servers do, which then
-/// need addresses.
+/// The zone of a cluster. `origin` is its name; `name_servers` serve it, and without any the cluster's servers do,
+/// which then need addresses.
 ///
-/// The serial number is the version of the cluster. Besides its records there are addresses of members and, for tools that
-/// look for daemons, SRV records of the servers.
+/// The serial number is the version of the cluster. Besides its records there are addresses of members and, for tools
+/// that look for daemons, SRV records of the servers.
 ///
 /// # Errors
 /// One line: the origin is no name of a zone, or nobody serves it.

@@ -1,8 +1,8 @@
 //! Reads a cluster out of the domain name system: [`read`] asks name servers for the records of
 //! `weft_database::records`, and gives the cluster that they describe.
 //!
-//! It is a stub: it asks the servers of `/etc/resolv.conf`, or one that is named, which do the rest. It asks by UDP, and
-//! again by TCP when an answer does not fit. It blocks; nothing of it runs in a library that programs load.
+//! It is a stub: it asks the servers of `/etc/resolv.conf`, or one that is named, which do the rest. It asks by UDP,
+//! and again by TCP when an answer does not fit. It blocks; nothing of it runs in a library that programs load.
 //!
 //! Deliberately not here: a cache (the file that `weft cluster take` writes is one), and belief. Whoever can forge
 //! answers says what the cluster is, so no command comes out of a zone, and who needs more takes a file.

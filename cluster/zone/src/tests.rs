@@ -40,7 +40,8 @@ fn answer(question: &[u8], blocks: &[Block], by_datagram: bool) -> Vec<u8> {
     answer.finish().as_dgram_slice().to_vec()
 }
 
-/// A server that has the next version at each question, and keeps the last. Its datagrams are what `change` makes of them.
+/// A server that has the next version at each question, and keeps the last. Its datagrams are what `change` makes of
+/// them.
 fn serve(versions: Vec<Vec<Block>>, change: impl Fn(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static) -> Place {
     let (listener, socket) = loop {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

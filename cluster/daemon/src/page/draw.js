@@ -81,12 +81,15 @@ function host(member) {
   } else if (member.standing !== "alive") {
     lines.push(make("p", "", "for " + time(member.since)));
   } else if (load) {
-    lines.push(make("p", "", "load " + load.load.toFixed(1) + " of " + load.cores + ", " + bytes(load.free_bytes) + " free"));
+    const free = bytes(load.free_bytes) + " free";
+    lines.push(make("p", "", "load " + load.load.toFixed(1) + " of " + load.cores + ", " + free));
   }
   const tile = make("div", "host " + word(member), null, ...lines);
   const about = [member.name + ": " + (word(member) || "alive"), member.used + " of " + member.slots + " slots"];
-  if (load) about.push("load " + load.load.toFixed(1) + " on " + load.cores + " cores", bytes(load.free_bytes) + " free");
-  if (load && load.pressure) about.push("somebody waits for a processor " + Math.round(load.pressure) + " % of the time");
+  if (load) {
+    about.push("load " + load.load.toFixed(1) + " on " + load.cores + " cores", bytes(load.free_bytes) + " free");
+    if (load.pressure) about.push("somebody waits for a processor " + Math.round(load.pressure) + " % of the time");
+  }
   if (member.trouble) about.push(member.trouble);
   tile.title = about.join(", ");
   return tile;
@@ -110,7 +113,8 @@ function partitions(view) {
 
 function queue(view) {
   $("queue-note").textContent = view.queue.length ? "" : "nobody waits";
-  const row = (job) => [job.job, job.user, job.partition, job.program, job.ranks, time(view.time - job.since), job.reason];
+  const row = (job) => [job.job, job.user, job.partition, job.program, job.ranks, time(view.time - job.since),
+    job.reason];
   $("queue").replaceChildren(...(view.queue.length ? [table([["job", "word"], ["user"], ["partition"], ["program"],
     ["ranks", "n"], ["waits", "n word"], ["because", "word"]], view.queue.map(row))] : []));
 }
@@ -155,12 +159,13 @@ function ranges(numbers) {
 
 function job(view, each) {
   const command = [each.program.split("/").pop(), ...each.arguments].join(" ");
-  const first = strip(each.ranks.length > 128 ? each.ranks.filter((_, at) => at % Math.ceil(each.ranks.length / 128) === 0)
-    : each.ranks);
-  const summary = make("summary", "", null, make("b", "", each.job), make("span", "", command), make("span", "", each.user),
-    make("span", "quiet", each.partition || "no partition"), make("span", "quiet", each.hosts.length + (each.hosts.length === 1 ? " host" : " hosts")),
-    make("span", "quiet", time(view.time - each.since)),
-    each.ranks.length ? first : make("span", "quiet", each.size + " ranks"));
+  // A strip of many ranks shows some of them.
+  const step = Math.ceil(each.ranks.length / 128);
+  const count = each.hosts.length;
+  const summary = make("summary", "", null, make("b", "", each.job), make("span", "", command),
+    make("span", "", each.user), make("span", "quiet", each.partition || "no partition"),
+    make("span", "quiet", count + (count === 1 ? " host" : " hosts")), make("span", "quiet", time(view.time - each.since)),
+    count && step ? strip(each.ranks.filter((_, at) => at % step === 0)) : make("span", "quiet", each.size + " ranks"));
   const node = make("details", "job", null, summary);
   node.open = opened.has(each.job);
   const inside = () => {
@@ -266,13 +271,15 @@ function chart(id, title, unit, lines, samples, now) {
   const most = Math.max(...samples.flatMap((sample) => lines.map((line) => line.of(sample))), lines[0].least) * 1.08;
   const x = (sample) => 600 * (1 - (now - sample.time) / HOUR);
   const y = (value) => 100 - 100 * value / most;
-  const picture = draw("svg", { viewBox: "0 0 600 100", preserveAspectRatio: "none", role: "img", "aria-label": title });
+  const picture = draw("svg",
+    { viewBox: "0 0 600 100", preserveAspectRatio: "none", role: "img", "aria-label": title });
   [0, 50, 100].forEach((at) => picture.append(draw("line", { class: "grid", x1: 0, x2: 600, y1: at, y2: at })));
   for (const line of lines) {
     const points = samples.map((sample) => x(sample).toFixed(1) + " " + y(line.of(sample)).toFixed(1));
     if (!points.length) continue;
     if (line === lines[0]) {
-      const area = "M" + x(samples[0]).toFixed(1) + " 100L" + points.join("L") + "L" + x(samples.at(-1)).toFixed(1) + " 100Z";
+      const [first, last] = [samples[0], samples.at(-1)].map((sample) => x(sample).toFixed(1));
+      const area = "M" + first + " 100L" + points.join("L") + "L" + last + " 100Z";
       picture.append(draw("path", { d: area, style: "fill:var(" + line.color + ");opacity:.14" }));
     }
     picture.append(draw("path", { d: "M" + points.join("L"), "vector-effect": "non-scaling-stroke",

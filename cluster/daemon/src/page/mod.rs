@@ -7,16 +7,16 @@
 //! | `/history.json` | the last hour: a sample each quarter of a minute ([`history`]) |
 //! | `/metrics` | the same numbers for Prometheus ([`metrics`]) |
 //!
-//! It is read only: `GET`, and nothing a request says is believed. Who comes from this host needs no token, as `weft ps`
-//! needs none; but a name of this host must be in the request, so that a page of somebody else, whose name suddenly means
-//! this host, cannot read along. All others show the token, once in the address (`/?token=...`, which becomes a cookie) or
-//! as `Authorization: Bearer`.
+//! It is read only: `GET`, and nothing a request says is believed. Who comes from this host needs no token, as `weft
+//! ps` needs none; but a name of this host must be in the request, so that a page of somebody else, whose name suddenly
+//! means this host, cannot read along. All others show the token, once in the address (`/?token=...`, which becomes a
+//! cookie) or as `Authorization: Bearer`.
 //!
-//! What holds: bytes, connections and times are bounded, and the view is made once in a second however many look. A request
-//! makes nobody wait but its own connection.
+//! What holds: bytes, connections and times are bounded, and the view is made once in a second however many look. A
+//! request makes nobody wait but its own connection.
 //!
-//! Not here: TLS (a proxy or `ssh -L` has it), changes (the command `weft` makes them), and what has been before the daemon
-//! began.
+//! Not here: TLS (a proxy or `ssh -L` has it), changes (the command `weft` makes them), and what has been before the
+//! daemon began.
 //!
 //! Test: `cargo test -p weftd page`.
 

@@ -238,7 +238,11 @@ fn the_page_shows_the_fields_that_a_view_has() {
 
 proptest! {
     #[test]
-    fn no_request_makes_it_fail(path in "/[a-z.?=&%;]{0,30}", host in "[a-z0-9:.\\[\\]]{0,20}", cookie in "[ -~]{0,40}") {
+    fn no_request_makes_it_fail(
+        path in "/[a-z.?=&%;]{0,30}",
+        host in "[a-z0-9:.\\[\\]]{0,20}",
+        cookie in "[ -~]{0,40}",
+    ) {
         let Ok(request) = Request::builder().uri(path).header("host", host).header("cookie", cookie).body(()) else {
             return Ok(());
         };

@@ -48,7 +48,7 @@ pub struct TakeArguments {
     /// Name of the cluster, whose file comes from standard input
     #[arg(required_unless_present = "from")]
     name: Option<String>,
-    /// Ask a name server, as dns:lab.example or dns:lab.example@10.0.0.1:53; the launch command stays the one of this host
+    /// Ask a name server, as dns:lab.example or dns:lab.example@10.0.0.1:53; the launch command stays this host's
     #[arg(long, value_name = "PLACE")]
     from: Option<String>,
     /// Write it for all users, into /etc/weft
