@@ -19,8 +19,8 @@ pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
         return;
     }
     // Hosts take what is left; the rest has what it needs, within bounds.
-    let jobs = (state.view.jobs.len() as u16 + 3).clamp(4, area.height / 4);
-    let small = (state.view.partitions.len().max(state.view.queue.len()) as u16 + 3).clamp(4, area.height / 5);
+    let jobs = (state.view.jobs.len() as u16 + 3).min(area.height / 4).max(4);
+    let small = (state.view.partitions.len().max(state.view.queue.len()) as u16 + 3).min(area.height / 5).max(4);
     let ranks = (area.height / 5).max(4);
     let rows = [1, 1].map(Constraint::Length);
     let rest = [Constraint::Min(5), Constraint::Length(small), Constraint::Length(jobs), Constraint::Length(ranks)];
