@@ -13,7 +13,7 @@ const NEWS_EVERY_NS: u64 = 20_000_000;
 /// Who is called later than it asked for by more than this was not there itself.
 const LATE_NS: u64 = 300_000_000;
 /// Datagrams that wait to be fetched.
-const WAITING_MAX: usize = 1024;
+const WAITING_MAX: usize = 4096;
 
 /// One member's view of all.
 #[derive(Clone, Debug)]
@@ -259,9 +259,9 @@ impl Membership {
         self.news_ns = self.now_ns + NEWS_EVERY_NS;
         let news = std::mem::take(&mut self.news);
         let said: Vec<_> = news.iter().map(|place| (self.roster.member(*place), self.roster.repute(*place))).collect();
-        for at in 0..self.neighbours.len() {
-            self.say_all(self.neighbours[at].member, &said);
-        }
+        // Not all that are looked at for a while.
+        let near = self.circles.neighbours(self.me, 1, |other| self.board.is_usable(other));
+        near.into_iter().for_each(|member| self.say_all(member, &said));
     }
 
     /// Says so much in as many datagrams as it takes.

@@ -7,7 +7,9 @@ use crate::{ASK_EVERY_NS, ASK_NS, SILENCE_NS};
 /// How many other neighbours of a silent one are asked.
 const HELPERS: usize = 3;
 /// The most usable neighbours in one direction of a circle.
-const REACH_MAX: usize = 64;
+const REACH_MAX: usize = 512;
+/// Who looks at more asks them, and nobody else about them.
+const REACH_WITH_HELPERS: usize = 4;
 
 impl Membership {
     /// Asks silent neighbours and those who may hear them, and accuses who was silent for too long.
@@ -45,6 +47,9 @@ impl Membership {
 
     fn ask(&mut self, member: usize) {
         self.say(member, Datagram { flags: ANSWER, ..Datagram::default() });
+        if self.reach > REACH_WITH_HELPERS {
+            return;
+        }
         let mut around = self.circles.nearest(member, |other| self.board.is_usable(other));
         around.retain(|helper| *helper != self.me);
         for helper in around.into_iter().take(HELPERS) {
@@ -71,11 +76,15 @@ impl Membership {
         self.now_ns.saturating_sub(ASK_NS)
     }
 
-    /// If half of the neighbours are silent, many members are, or this one is cut off from them: more are looked at.
+    /// If half of the neighbours are silent, many members are, and more are looked at. If all are, this member is cut
+    /// off, and looks at all others.
     fn extend(&mut self) {
-        let silent = self.neighbours.iter().filter(|neighbour| !self.is_watched(neighbour)).count();
-        if silent * 2 >= self.neighbours.len() {
-            self.reach = (self.reach * 2).min(REACH_MAX);
+        let is_silent = |one: &&Neighbour| !self.is_watched(one) || self.now_ns - one.well_ns >= ASK_NS;
+        let (silent, all) = (self.neighbours.iter().filter(is_silent).count(), self.neighbours.len());
+        if silent == all {
+            self.reach = REACH_MAX;
+        } else if silent * 2 >= all {
+            self.reach = (self.reach * 4).min(REACH_MAX);
         }
     }
 
