@@ -17,6 +17,26 @@
 //! Nothing is final but the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one
 //! that was taken for dead comes back with the next incarnation by itself.
 //!
+//! The caller's loop, here with a network that brings everything at once:
+//!
+//! ```
+//! use weft_membership::{ClusterView, Condition, MemberId};
+//! let members = [MemberId::of("node1"), MemberId::of("node2")];
+//! let mut views = members.map(|me| ClusterView::new(me, 1_700_000_000, &members, me.0, 0));
+//! for _ in 0..4 {
+//!     for at in [0, 1] {
+//!         let due_ns = views[at].poll_timeout().expect("who has not left has something to do");
+//!         views[at].handle_timeout(due_ns);
+//!         while let Some((to, datagram)) = views[at].poll_transmit() {
+//!             assert_eq!(to, members[1 - at]);
+//!             views[1 - at].handle_datagram(due_ns, members[at], &datagram);
+//!         }
+//!     }
+//! }
+//! assert_eq!(views[0].state_of(members[1]), Some(Condition::Alive));
+//! assert!(views[0].poll_event().is_some_and(|change| format!("{change:?}").starts_with("Alive")));
+//! ```
+//!
 //! What must hold:
 //! - The caller hands in datagrams that it has authenticated, with the member that has sent them. What stands in them
 //!   is a claim all the same: there is no panic, and memory is bounded by the number of members.
