@@ -79,6 +79,14 @@ fn more_ranks_than_an_allocation_has_slots_are_refused_and_it_can_be_left() {
     assert_eq!((done.code, &*done.out), (0, "0 1\n"), "{}", done.err);
 }
 
+#[test]
+fn mpiexec_takes_the_allocation_as_well() {
+    let mut command = Slurm::up().command("salloc");
+    command.args(["--quiet", "-N2", "-n3"]).arg(tree().join("bin/mpiexec")).args(["-n", "3"]).args(LOCAL_RANKS);
+    let done = finish(command.env("WEFT_LAUNCH_TIMEOUT", "60"));
+    assert_eq!((done.code, sorted(&done.out)), (0, vec!["0 2", "1 2", "2 1"]), "{}", done.err);
+}
+
 /// Each rank's own would otherwise take all of the allocation.
 #[test]
 fn a_launcher_in_a_rank_or_in_one_of_several_tasks_stays_where_it_is() {

@@ -1,4 +1,4 @@
-//! Who runs where: the job's description, placement, the state of a job and the PMI-1 protocol.
+//! Who runs where: the job's description, placement, the state of a job and PMI.
 //!
 //! Everything here is pure: bytes and events go in, bytes and decisions come out. There is no system call, no clock,
 //! no thread and no environment here; `weft-agent` owns those and drives these machines.
@@ -8,10 +8,10 @@
 //! - [`frame`] is what launcher and agents of a job on several hosts say to each other.
 //! - [`state`] follows the ranks of a running job, decides when the others must be ended and what the exit code is.
 //! - [`usage`] is what a rank has used, [`failure`] where it has failed, as they are told.
-//! - [`pmi`] speaks PMI-1 (protocol 1.1): the server half for the launcher, the client half for a rank.
+//! - [`pmi`] speaks PMI-1 (protocol 1.1): the server half for the launcher, which knows PMI-2 too, the client half for a rank.
 //!
 //! Invariants: a rank is numbered `0..size` in the order of the programs; an input from a rank is a claim and never
-//! panics this code; every answer of the PMI server is one line of at most [`pmi::LINE_MAX`] bytes.
+//! panics this code; every answer of the PMI server is one line of at most [`pmi::LINE_MAX`] bytes, or one frame.
 //!
 //! Test: `cargo test -p weft-cluster`.
 #![forbid(unsafe_code)]

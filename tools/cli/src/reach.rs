@@ -1,5 +1,7 @@
 //! How other hosts are reached, and which host is this one.
 
+pub mod batch;
+
 use weft_cluster::hosts::{Host, Launch};
 
 /// The command that starts a program on a host, where nothing else says it.
@@ -14,10 +16,7 @@ pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
 }
 
 /// The same where another command than ssh is usual.
-///
-/// # Errors
-/// As [`launch_of_environment`].
-pub fn launch_of_environment_or(usual: Launch) -> Result<Launch, Vec<String>> {
+fn launch_of_environment_or(usual: Launch) -> Result<Launch, Vec<String>> {
     match std::env::var(LAUNCH_VARIABLE) {
         Ok(given) => given.parse().map_err(|error| vec![format!("{LAUNCH_VARIABLE}: {error}")]),
         Err(_) => Ok(usual),

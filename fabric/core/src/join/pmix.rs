@@ -73,6 +73,21 @@ struct PmixCalls {
     text: unsafe extern "C" fn(c_int) -> *const c_char,
 }
 
+/// The function of this name.
+///
+/// # Safety
+/// `library` is one that stays loaded, and its function has the type `F`.
+unsafe fn find<F: Copy>(library: *mut c_void, symbol: &CStr) -> Result<F, String> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: the caller vouches for the library, and the string ends.
+    let found = unsafe { libc::dlsym(library, symbol.as_ptr()) };
+    if found.is_null() {
+        return Err(format!("it has no {}", symbol.to_string_lossy()));
+    }
+    // SAFETY: the address of a function, whose type the caller vouches for.
+    Ok(unsafe { std::mem::transmute_copy(&found) })
+}
+
 /// Whom an abort asks, which may come at any time from any thread.
 static ABORTED_BY: Mutex<Option<PmixCalls>> = Mutex::new(None);
 
@@ -95,27 +110,19 @@ impl PmixCalls {
         if library.is_null() {
             return Err(last_error().unwrap_or(name));
         }
-        let find = |symbol: &CStr| {
-            // SAFETY: the library is never closed, and the string ends.
-            let found = unsafe { libc::dlsym(library, symbol.as_ptr()) };
-            if found.is_null() { Err(format!("{name} has no {}", symbol.to_string_lossy())) } else { Ok(found) }
-        };
-        macro_rules! call {
-            ($symbol:literal) => {
-                // SAFETY: the library's function of this name has this type in every version of PMIx.
-                unsafe { std::mem::transmute(find($symbol)?) }
-            };
+        // SAFETY: it is never closed, and its functions have these types in every version of PMIx.
+        unsafe {
+            Ok(Self {
+                init: find(library, c"PMIx_Init")?,
+                finalize: find(library, c"PMIx_Finalize")?,
+                put: find(library, c"PMIx_Put")?,
+                commit: find(library, c"PMIx_Commit")?,
+                fence: find(library, c"PMIx_Fence")?,
+                get: find(library, c"PMIx_Get")?,
+                abort: find(library, c"PMIx_Abort")?,
+                text: find(library, c"PMIx_Error_string")?,
+            })
         }
-        Ok(Self {
-            init: call!(c"PMIx_Init"),
-            finalize: call!(c"PMIx_Finalize"),
-            put: call!(c"PMIx_Put"),
-            commit: call!(c"PMIx_Commit"),
-            fence: call!(c"PMIx_Fence"),
-            get: call!(c"PMIx_Get"),
-            abort: call!(c"PMIx_Abort"),
-            text: call!(c"PMIx_Error_string"),
-        })
     }
 
     fn checked(&self, call: &'static str, status: c_int) -> Result<(), ManagerError> {

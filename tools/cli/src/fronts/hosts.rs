@@ -2,10 +2,10 @@
 
 use super::Slip;
 use super::draft::Draft;
-use crate::reach::{are_here, is_here};
+use crate::reach::{are_here, batch, is_here, launch_of_environment};
 use weft_agent::Hosts;
 use weft_cluster::allocation::expand;
-use weft_cluster::hosts::{Host, Map, parse_list, ranks_wanted as ranks_of, spread};
+use weft_cluster::hosts::{Host, Launch, Map, parse_list, ranks_wanted as ranks_of, spread};
 
 /// Hosts of one list or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,10 +116,29 @@ pub fn ranks_wanted(listed: Option<&Listed>, per_host: Option<usize>) -> usize {
     }
 }
 
-/// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's.
+/// What a batch system has given, and how it is reached.
+fn allocated(draft: &Draft) -> Result<Option<(Listed, Launch)>, Slip> {
+    if !draft.defaults.allocation {
+        return Ok(None);
+    }
+    let told = |error| format!("{error}; WEFT_ALLOCATION=off does without");
+    let Some(found) = batch::allocation().map_err(told)? else { return Ok(None) };
+    let option = format!("allocation of {} (WEFT_ALLOCATION=off does without)", found.system);
+    let launch = batch::launch(found.system).map_err(|errors| errors.join("; "))?;
+    Ok(Some((Listed { hosts: found.hosts, counted: true, option }, launch)))
+}
+
+/// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's; where
+/// none has one, on what a batch system has given.
 pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
-    let Some(first) = draft.parts.iter().find_map(|part| part.hosts.as_ref()) else { return Ok(None) };
-    let lists: Vec<&Listed> = draft.parts.iter().map(|part| part.hosts.as_ref().unwrap_or(first)).collect();
+    let (first, launch) = match draft.parts.iter().find_map(|part| part.hosts.clone()) {
+        Some(first) => (first, launch_of_environment().map_err(|errors| errors.join("; "))?),
+        None => match allocated(draft)? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+    };
+    let lists: Vec<&Listed> = draft.parts.iter().map(|part| part.hosts.as_ref().unwrap_or(&first)).collect();
     if lists.iter().all(|listed| listed.is_here()) {
         return Ok(None);
     }
@@ -140,7 +159,6 @@ pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
         places.extend(listed.spread(ranks(at..end), draft)?.into_iter().map(number));
         at = end;
     }
-    let launch = crate::reach::launch_of_environment().map_err(|errors| errors.join("; "))?;
     let (patience, tree) = (draft.defaults.launch_timeout, draft.defaults.launch_tree);
     Ok(Some(Hosts::new(&union, &places, launch, patience, false, tree)))
 }

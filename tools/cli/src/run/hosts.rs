@@ -3,12 +3,12 @@
 use super::room::{self, Room, Wishes};
 use crate::cluster::file;
 use crate::defaults::Defaults;
-use crate::reach::{are_here, launch_of_environment, launch_of_environment_or};
+use crate::reach::{are_here, batch, launch_of_environment};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::Hosts;
-use weft_cluster::allocation::{self, Allocation};
+use weft_cluster::allocation::Allocation;
 use weft_cluster::hosts::{HOSTS_MAX, Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
 use weft_database::Partition;
 
@@ -122,8 +122,7 @@ impl HostArguments {
     }
 
     /// As the environment says, where the command line names no hosts: a partition, or what a batch system has given.
-    /// A job that is `bound` to this host takes none of the latter, nor does one that a rank of a job starts, of which
-    /// each would take all.
+    /// A job that is `bound` to this host takes none of the latter.
     ///
     /// # Errors
     /// What the batch system says is not understood.
@@ -132,10 +131,8 @@ impl HostArguments {
             return Ok(self);
         }
         self.partition = std::env::var(PARTITION_VARIABLE).ok().filter(|name| !name.is_empty());
-        let is_rank = || std::env::var_os(weft_agent::JOB_VARIABLE).is_some();
-        if self.partition.is_none() && defaults.allocation && !self.no_allocation && !bound && !is_rank() {
-            let file = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
-            let found = allocation::read(|name| std::env::var(name).ok(), file);
+        if self.partition.is_none() && defaults.allocation && !self.no_allocation && !bound {
+            let found = batch::allocation();
             self.allocation = found.map_err(|error| vec![format!("{error}; {ALLOCATION_REMEDY}")])?;
         }
         Ok(self)
@@ -144,8 +141,7 @@ impl HostArguments {
     /// The hosts that a batch system has given.
     fn read_allocation(self, defaults: &Defaults, allocation: Allocation) -> Result<Given, Vec<String>> {
         let Allocation { system, hosts, ranks } = allocation;
-        let usual = system.launch().and_then(|command| command.parse().ok()).unwrap_or_default();
-        let launch = self.launch.clone().map_or_else(|| launch_of_environment_or(usual), Ok)?;
+        let launch = self.launch.clone().map_or_else(|| batch::launch(system), Ok)?;
         Ok(self.given(defaults, hosts, launch, format!("allocation of {system}"), HostSource::Allocation(ranks)))
     }
 
