@@ -20,9 +20,9 @@
 //! The caller's loop, here with a network that brings everything at once:
 //!
 //! ```
-//! use weft_membership::{ClusterView, Condition, MemberId};
+//! use weft_membership::{Membership, Condition, MemberId};
 //! let members = [MemberId::of("node1"), MemberId::of("node2")];
-//! let mut views = members.map(|me| ClusterView::new(me, 1_700_000_000, &members, me.0, 0));
+//! let mut views = members.map(|me| Membership::new(me, 1_700_000_000, &members, me.0, 0));
 //! for _ in 0..4 {
 //!     for at in [0, 1] {
 //!         let due_ns = views[at].poll_timeout().expect("who has not left has something to do");
