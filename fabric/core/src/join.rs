@@ -102,7 +102,9 @@ pub enum JoinError {
     Port(String),
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    #[error("rank {rank} is not on the host of rank 0: weft run --hosts starts jobs on several hosts")]
+    #[error(
+        "rank {rank} is not on the host of rank 0: weft run starts jobs on several hosts, also inside an allocation of Slurm"
+    )]
     OtherHost { rank: u32 },
     #[error(
         "rank {rank} cannot reach rank 0 on the same machine: {cause}; are they in different network namespaces \

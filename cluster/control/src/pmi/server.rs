@@ -72,7 +72,7 @@ pub struct Server {
     places: Vec<usize>,
     /// What ranks of PMI-2 tell those of their host, and who waits for it.
     of_hosts: HashMap<(usize, String), String>,
-    waiting: Vec<two::Waiting>,
+    waiting: Vec<two::HostWaiter>,
 }
 
 impl Server {

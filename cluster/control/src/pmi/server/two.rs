@@ -14,7 +14,7 @@ use weft_wire::interface::InterfaceName;
 pub const FRAME_MAX: usize = 64 * 1024;
 
 /// A rank that waits until another one of its host has told something.
-pub(super) struct Waiting {
+pub(super) struct HostWaiter {
     rank: usize,
     key: String,
     thread: Option<String>,
@@ -143,9 +143,9 @@ impl Server {
         let place = self.places[rank];
         self.of_hosts.insert((place, key.to_owned()), value.to_owned());
         let places = &self.places;
-        let is_told = |waiting: &mut Waiting| places[waiting.rank] == place && waiting.key == key;
-        let told: Vec<Waiting> = self.waiting.extract_if(.., is_told).collect();
-        for Waiting { rank, thread, .. } in told {
+        let is_told = |waiting: &mut HostWaiter| places[waiting.rank] == place && waiting.key == key;
+        let told: Vec<HostWaiter> = self.waiting.extract_if(.., is_told).collect();
+        for HostWaiter { rank, thread, .. } in told {
             self.answer_found(rank, "info-getnodeattr", thread.as_deref(), Some(value));
         }
     }
@@ -156,7 +156,7 @@ impl Server {
         let found = self.of_hosts.get(&(self.places[rank], key.clone())).cloned();
         let waits = found.is_none() && asked.value("wait").is_some_and(|wait| wait.eq_ignore_ascii_case("true"));
         if waits && self.waiting.iter().filter(|waiting| waiting.rank == rank).count() < WAITING_MAX {
-            self.waiting.push(Waiting { rank, key, thread });
+            self.waiting.push(HostWaiter { rank, key, thread });
             return;
         }
         self.answer_found(rank, "info-getnodeattr", thread.as_deref(), found.as_deref());
