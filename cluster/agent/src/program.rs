@@ -21,8 +21,9 @@ pub enum ProgramError {
     #[error("working directory '{}' is not a directory that exists", .path.display())]
     BadDirectory { path: PathBuf },
     #[error(
-        "program '{}' is linked with Open MPI ({library}), which is not started over PMI-1: it would run as {ranks} \
-         jobs of one rank; compile it with weft cc, or run it as it is with Open MPI's own mpirun, under weft sock", .path.display()
+        "program '{}' is linked with Open MPI ({library}), which wants PMIx of its launcher, and weft run serves PMI-1 and \
+         PMI-2: it would run as {ranks} jobs of one rank; compile it with weft cc, or run it as it is with Open MPI's own \
+         mpirun, under weft sock", .path.display()
     )]
     ForeignMpi { path: PathBuf, library: String, ranks: usize },
 }

@@ -56,6 +56,35 @@ fn lists_of_the_other_launchers_lead_to_other_hosts() {
 }
 
 #[test]
+fn what_a_batch_system_has_given_is_taken_where_nothing_else_is_said() {
+    let hosts = Namespaces::pair();
+    let (one, two) = (hosts.name(1), hosts.name(2));
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let file = folder.path().join("nodes");
+    std::fs::write(&file, format!("{one}\n{two}\n{two}\n")).expect("there is room for a file");
+    let file = file.to_string_lossy().into_owned();
+    let cases = [
+        ("PBS_NODEFILE", file.clone()),
+        ("LSB_DJOB_HOSTFILE", file),
+        ("LSB_MCPU_HOSTS", format!("{one} 1 {two} 2")),
+        ("SLURM_JOB_NODELIST", format!("{one},{two},{two}")),
+    ];
+    for (name, value) in cases {
+        let given = [("WEFT_LAUNCH", LAUNCH), ("WEFT_LAUNCH_TIMEOUT", "120"), (name, &*value)];
+        let mut command = on_ranks("", &format!("echo $PMI_RANK {ADDRESS}"));
+        let done = finish(command.envs(given));
+        assert_eq!(lines_sorted(&done.out), ["0 10.77.0.1", "1 10.77.0.2", "2 10.77.0.2"], "{name}: {}", done.err);
+        let mut command = on_ranks(&format!("--hosts {two}"), &format!("echo $PMI_RANK {ADDRESS}"));
+        let done = finish(command.envs(given));
+        assert_eq!(done.out, "0 10.77.0.2\n", "{name}: {}", done.err);
+    }
+    let mut command = on_ranks("", "true");
+    let done = finish(command.env("PBS_NODEFILE", "/no/nodes"));
+    assert_eq!(done.code, 2);
+    assert!(done.err.starts_with("weft run: PBS_NODEFILE names '/no/nodes', which cannot be read: "), "{}", done.err);
+}
+
+#[test]
 fn programs_are_numbered_through_and_keep_their_options() {
     let mut command = on_hosts(2, "-n 1 --env COLOUR=red");
     command.args(["sh", "-c", "echo $PMI_RANK $COLOUR $PWD", ":", "-n", "2", "--wdir", "/", "--env", "COLOUR=blue"]);
