@@ -110,6 +110,7 @@ fn start_program(program: &str, arguments: Vec<std::ffi::OsString>) -> Frame {
         bind: Bind::None,
         stdin: StdinTo::Nobody,
         output: [None, None],
+        cores: None,
     }))
 }
 
@@ -177,7 +178,7 @@ fn job_map_that_is_none_is_refused() {
 fn a_whole_job_says_each_thing_once_and_then_goodbye() {
     let mut agent = Agent::start();
     agent.job("exit $PMI_RANK");
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     let leftovers = loop {
         match agent.hear().expect("a goodbye") {
             Frame::Started { .. } => seen[0] += 1,
@@ -186,12 +187,13 @@ fn a_whole_job_says_each_thing_once_and_then_goodbye() {
                 seen[1] += 1;
             }
             Frame::End { .. } => seen[2] += 1,
+            Frame::Used { .. } => seen[3] += 1,
             Frame::Over { leftovers } => break leftovers,
             other => panic!("{other:?}"),
         }
     };
     // Two ranks with two outputs and a socket each.
-    assert_eq!((seen, leftovers), ([2, 2, 6], 0));
+    assert_eq!((seen, leftovers), ([2, 2, 6, 2], 0));
     assert_eq!(agent.hear(), None);
     assert_eq!(agent.wait_until_nothing_lives(), Some(0));
 }

@@ -9,8 +9,10 @@
 
 mod examine;
 mod pattern;
+#[allow(unsafe_code)]
+mod sys;
 
-use crate::sys;
+use crate::sys as process;
 use examine::CoreHunt;
 pub use pattern::CorePattern;
 use std::fs::File;
@@ -58,6 +60,7 @@ pub struct FaultPlan {
 pub fn socket(job: &str) -> std::io::Result<(String, OwnedFd)> {
     let name = format!("weft-distress-{job}-{}", std::process::id());
     let socket = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM)?;
+    sys::ask_for_senders(socket.as_raw_fd())?;
     weft_kernel::bind(socket.as_raw_fd(), &weft_kernel::Abstract::new(name.as_bytes()))?;
     Ok((name, socket.into()))
 }
@@ -98,8 +101,10 @@ impl Faults {
     pub fn handle_calls(&mut self, member_of: impl Fn(i32) -> Option<usize>) {
         let Some(socket) = self.fd() else { return };
         let mut bytes = [0; distress::BYTES];
-        while let Ok(count) = weft_kernel::receive(socket, &mut bytes) {
-            let Some(call) = DistressCall::decode(&bytes[..count]) else { continue };
+        while let Ok((count, sender)) = sys::receive_with_sender(socket, &mut bytes) {
+            // Whoever calls for another process, or is another user, is not believed: what is done for a call changes memory.
+            let call = DistressCall::decode(&bytes[..count]).filter(|call| sender == Some(call.pid));
+            let Some(call) = call else { continue };
             let Some(member) = member_of(call.pid as i32) else { continue };
             if self.has_looked || !self.start(member, move || examine::look_at_process(&call)) {
                 examine::release(&call);
@@ -134,9 +139,9 @@ impl Faults {
     /// Has a child do that; answers whether there is one.
     fn start(&mut self, member: usize, look: impl FnOnce() -> FailureReport) -> bool {
         let Ok((report, writer)) = std::io::pipe() else { return false };
-        match sys::fork() {
-            Ok(sys::Fork::Child) => examine::live(writer.into(), look),
-            Ok(sys::Fork::Parent { child: pid }) => {
+        match process::fork() {
+            Ok(process::Fork::Child) => examine::live(writer.into(), look),
+            Ok(process::Fork::Parent { child: pid }) => {
                 let report = File::from(OwnedFd::from(report));
                 self.examiners.push(Examiner { member, pid, collected: false, report });
                 self.has_looked = true;
@@ -160,8 +165,8 @@ impl Faults {
         for examiner in self.examiners.drain(..) {
             let text = if is_wanted() { examiner.heard(end, &is_wanted) } else { String::new() };
             if !examiner.collected {
-                let _ = sys::kill(examiner.pid, libc::SIGKILL);
-                sys::wait_for(examiner.pid);
+                let _ = process::kill(examiner.pid, libc::SIGKILL);
+                process::wait_for(examiner.pid);
             }
             let report = FailureReport::decode(&text);
             match reports.iter_mut().find(|(member, _)| *member == examiner.member) {
@@ -192,5 +197,35 @@ impl Examiner {
             }
         }
         String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_for_another_process_is_not_believed() {
+        let (name, socket) = socket("test").expect("a socket");
+        let caller = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM).expect("a socket");
+        let mut bytes = [0; 8];
+        weft_kernel::send_to(caller.as_raw_fd(), b"call", &weft_kernel::Abstract::new(name.as_bytes())).expect("sent");
+        let received = sys::receive_with_sender(socket.as_raw_fd(), &mut bytes).expect("a datagram");
+        assert_eq!(received, (4, Some(std::process::id())), "the kernel names the sender");
+        let call = DistressCall {
+            pid: 1,
+            thread: 1,
+            signal: 11,
+            processor: distress::X86,
+            address: 0,
+            release: 0,
+            instruction: 0,
+            registers: [0; distress::REGISTERS],
+        };
+        let address = weft_kernel::Abstract::new(name.as_bytes());
+        weft_kernel::send_to(caller.as_raw_fd(), &call.encode(), &address).expect("sent");
+        let mut faults = Faults::new(FaultPlan { socket: Some(socket), ..FaultPlan::default() });
+        faults.handle_calls(|pid| panic!("nobody asks whose process {pid} is"));
+        assert!(faults.examiners.is_empty() && !faults.has_looked);
     }
 }
