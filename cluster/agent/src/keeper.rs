@@ -5,7 +5,7 @@
 //! signals, and at the end, or when the launcher is gone, kill every descendant. Orphans of the job become its children
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
-use crate::faults::{FaultPlan, Faults};
+use crate::faults::{FaultPlan, FaultWatch};
 use crate::link::{Link, Message, Received};
 use crate::memory::Kills;
 use crate::sys::Apart;
@@ -92,7 +92,7 @@ impl Keeper {
         sys::set_name(c"weft-keeper");
         // Ignored, it would take the ranks' exit codes away.
         sys::reset_signal(libc::SIGCHLD);
-        let mut family = Family::new(starts.len(), link, Faults::new(faults));
+        let mut family = Family::new(starts.len(), link, FaultWatch::new(faults));
         let Ok(child_signals) = sys::SignalSet::of(&[libc::SIGCHLD]).descriptor() else { return };
         for fd in &inherit {
             let _ = sys::set_inherited(fd, true);
@@ -121,14 +121,14 @@ struct Family {
     waiting: usize,
     /// What has been used by those who were not ranks, for the ranks that left them behind.
     left: HashMap<Option<usize>, RankUsage>,
-    faults: Faults,
+    faults: FaultWatch,
     link: Link,
     /// For want of memory.
     kills: Kills,
 }
 
 impl Family {
-    fn new(waiting: usize, link: Link, faults: Faults) -> Self {
+    fn new(waiting: usize, link: Link, faults: FaultWatch) -> Self {
         let (ranks, all, left) = Default::default();
         Self { ranks, all, waiting, left, faults, link, kills: Kills::here() }
     }

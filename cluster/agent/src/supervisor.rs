@@ -77,7 +77,7 @@ struct Supervisor {
     /// Launchers of jobs that ranks have spawned.
     spawned: spawned::SpawnedJobs,
     /// What is known of the ranks when the job is over.
-    recorder: record::Recorder,
+    recorder: record::JobRecorder,
 }
 
 /// What is due at a time.
@@ -208,7 +208,7 @@ impl Supervisor {
             reported: 0,
             leave: None,
             spawned: spawned::SpawnedJobs::new(job, on),
-            recorder: record::Recorder::new(job, on, places),
+            recorder: record::JobRecorder::new(job, on, places),
         })
     }
 

@@ -2,10 +2,10 @@
 
 use crate::bytes::{half, long, word};
 use crate::maps::{self, FileMapping};
+use crate::memory::{StackMemory, open_file};
 use crate::registers::{Processor, ThreadRegisters};
-use crate::unwind::StackMemory;
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A file that says nothing of a process.
@@ -39,11 +39,11 @@ pub struct Core {
     pub registers: ThreadRegisters,
     pub mappings: Vec<FileMapping>,
     file: File,
-    pieces: Vec<Piece>,
+    pieces: Vec<CorePiece>,
 }
 
 /// Memory at an address, which stands in the file.
-struct Piece {
+struct CorePiece {
     begin: u64,
     bytes: u64,
     at: u64,
@@ -75,13 +75,6 @@ pub fn head(path: &Path) -> Result<CoreHead, CoreError> {
     Core::open(path).map(|core| core.head)
 }
 
-/// Opens what is a file, and waits for nobody.
-pub fn open_file(path: &Path) -> std::io::Result<File> {
-    const NONBLOCK: i32 = 0o4000;
-    let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::ErrorKind::InvalidInput.into()) }
-}
-
 impl Core {
     /// Reads all but the memory. Of a core that was cut off, what is left of it counts.
     ///
@@ -106,7 +99,7 @@ impl Core {
     }
 }
 
-fn segments(file: &File, header: &[u8]) -> Option<(Vec<Piece>, Vec<Vec<u8>>)> {
+fn segments(file: &File, header: &[u8]) -> Option<(Vec<CorePiece>, Vec<Vec<u8>>)> {
     let (at, count) = (long(header, 32)?, usize::from(half(header, 56)?).min(SEGMENTS_MAX));
     let (mut pieces, mut notes) = (Vec::new(), Vec::new());
     for number in 0..count as u64 {
@@ -118,7 +111,7 @@ fn segments(file: &File, header: &[u8]) -> Option<(Vec<Piece>, Vec<Vec<u8>>)> {
         let (begin, bytes) = (long(&segment, 16)?, long(&segment, 32)?);
         match kind {
             NOTES => notes.push(read_some(file, at, bytes.min(NOTES_MAX))),
-            MEMORY if bytes > 0 => pieces.push(Piece { begin, bytes, at }),
+            MEMORY if bytes > 0 => pieces.push(CorePiece { begin, bytes, at }),
             _ => {}
         }
     }

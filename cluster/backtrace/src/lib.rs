@@ -18,6 +18,7 @@
 mod bytes;
 pub mod core;
 mod maps;
+mod memory;
 mod module;
 mod registers;
 mod unwind;
@@ -72,9 +73,9 @@ pub fn of_core(path: &Path) -> Result<FailedThread, CoreError> {
 /// The process is gone, or may not be looked at.
 pub fn of_process(pid: u32, registers: &ThreadRegisters) -> std::io::Result<Vec<StackFrame>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    let memory = unwind::ProcessMemory(std::fs::File::open(format!("/proc/{pid}/mem"))?);
+    let stack = memory::ProcessMemory(std::fs::File::open(format!("/proc/{pid}/mem"))?);
     let mut modules = Modules::new(maps::of_process(&maps));
-    Ok(unwind::walk(registers, &memory, &mut modules))
+    Ok(unwind::walk(registers, &stack, &mut modules))
 }
 
 impl FailedThread {

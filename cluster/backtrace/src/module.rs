@@ -1,7 +1,8 @@
 //! The files that a process has mapped: their tables for unwinding, and the names of what is in them.
 
 use crate::maps::FileMapping;
-use crate::{StackFrame, core::open_file, file_name};
+use crate::memory::open_file;
+use crate::{StackFrame, file_name};
 use gimli::{BaseAddresses, EhFrame, EndianArcSlice, EndianSlice, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::fs::File;
@@ -20,18 +21,18 @@ const MODULES_MAX: usize = 64;
 /// The files of a process.
 pub struct Modules {
     mappings: Vec<FileMapping>,
-    open: Vec<Module>,
+    open: Vec<MappedModule>,
 }
 
 /// One of them.
-pub struct Module {
+pub struct MappedModule {
     path: String,
     /// Which addresses are this file, as a part of it begins there.
     mappings: Vec<FileMapping>,
-    contents: Option<Contents>,
+    contents: Option<ModuleContents>,
 }
 
-struct Contents {
+struct ModuleContents {
     /// Offset in the file, bytes, and address by the file's own reckoning.
     segments: Vec<[u64; 3]>,
     frames: Option<(u64, Vec<u8>)>,
@@ -53,7 +54,7 @@ impl Modules {
     }
 
     /// The file that is there.
-    pub fn at(&mut self, address: u64) -> Option<&Module> {
+    pub fn at(&mut self, address: u64) -> Option<&MappedModule> {
         let mapping = self.mappings.iter().find(|mapping| mapping.addresses.contains(&address))?;
         let path = mapping.path.clone();
         let known = self.open.iter().position(|module| module.path == path);
@@ -61,8 +62,8 @@ impl Modules {
             Some(at) => at,
             None if self.open.len() < MODULES_MAX => {
                 let mappings = self.mappings.iter().filter(|mapping| mapping.path == path).cloned().collect();
-                let contents = Contents::read(Path::new(&path));
-                self.open.push(Module { path, mappings, contents });
+                let contents = ModuleContents::read(Path::new(&path));
+                self.open.push(MappedModule { path, mappings, contents });
                 self.open.len() - 1
             }
             None => return None,
@@ -83,7 +84,7 @@ impl Modules {
     }
 }
 
-impl Module {
+impl MappedModule {
     /// The address by the file's own reckoning.
     pub fn in_file(&self, address: u64) -> Option<u64> {
         let mapping = self.mappings.iter().find(|mapping| mapping.addresses.contains(&address))?;
@@ -144,7 +145,7 @@ impl Module {
     }
 }
 
-impl Contents {
+impl ModuleContents {
     fn read(path: &Path) -> Option<Self> {
         let cache = ReadCache::new(open_file(path).ok()?);
         let object = object::File::parse(&cache).ok()?;

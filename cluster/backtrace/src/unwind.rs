@@ -1,28 +1,10 @@
 //! From frame to frame, by the tables of `.eh_frame`, and by frame pointers where a function has none.
 
+use crate::memory::StackMemory;
 use crate::module::{Modules, Section};
 use crate::registers::{Processor, ThreadRegisters};
 use crate::{FRAMES_MAX, StackFrame};
 use gimli::{CfaRule, Evaluation, EvaluationResult, RegisterRule, UnwindContext, UnwindTableRow, Value};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
-/// Memory of a process, as far as it is known.
-pub trait StackMemory {
-    /// The 64 bits there.
-    fn long_at(&self, address: u64) -> Option<u64>;
-}
-
-/// `/proc/PID/mem`.
-pub struct ProcessMemory(pub File);
-
-impl StackMemory for ProcessMemory {
-    fn long_at(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, address).ok()?;
-        Some(u64::from_le_bytes(bytes))
-    }
-}
 
 /// Steps of an expression in a table: real ones have less than ten.
 const STEPS_MAX: u32 = 1000;
@@ -64,19 +46,19 @@ fn by_table(registers: &ThreadRegisters, address: u64, memory: &impl StackMemory
     let fde = module.entry(&section, &bases, address)?;
     let mut context = UnwindContext::new();
     let row = fde.unwind_info_for_address(&section, &bases, &mut context, address).ok()?;
-    let frame = Caller { registers, memory, section: &section, encoding: fde.cie().encoding() };
+    let frame = CallerRules { registers, memory, section: &section, encoding: fde.cie().encoding() };
     let caller = frame.caller(row, fde.cie().return_address_register().0)?;
     Some((caller, fde.is_signal_trampoline()))
 }
 
-struct Caller<'a, M> {
+struct CallerRules<'a, M> {
     registers: &'a ThreadRegisters,
     memory: &'a M,
     section: &'a gimli::EhFrame<Section<'a>>,
     encoding: gimli::Encoding,
 }
 
-impl<M: StackMemory> Caller<'_, M> {
+impl<M: StackMemory> CallerRules<'_, M> {
     fn caller(&self, row: &UnwindTableRow<usize>, back: u16) -> Option<ThreadRegisters> {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

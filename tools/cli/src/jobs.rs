@@ -30,7 +30,7 @@ const MOST: usize = 1000;
 
 /// Options of `weft jobs`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct JobsArguments {
     /// The file with the records [default: WEFT_RECORD, else those of the daemon]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl Appended {
 }
 
 /// Shows what was asked for.
-pub fn main(given: &Arguments) -> Result<i32> {
+pub fn main(given: &JobsArguments) -> Result<i32> {
     let mut records = match given.file.clone().or_else(file_of_environment) {
         Some(path) => of_file(&path)?,
         None => ask::ended(given.last.filter(|_| given.job.is_none()).unwrap_or(MOST)).with_context(|| {

@@ -77,10 +77,10 @@ enum Command {
     Ps(ps::Arguments),
     /// Show jobs that are over: who ran what where, how it ended, and what it used.
     #[command(long_about = jobs::LONG_ABOUT)]
-    Jobs(jobs::Arguments),
+    Jobs(jobs::JobsArguments),
     /// Run a command and say what it and the ranks of all jobs that it starts have used, on all hosts.
     #[command(long_about = time::LONG_ABOUT)]
-    Time(time::Arguments),
+    Time(time::TimeArguments),
     /// Show hosts, queue and jobs of the cluster from second to second.
     #[command(long_about = top::LONG_ABOUT)]
     Top(top::TopArguments),

@@ -33,7 +33,7 @@ Jobs that still run when the command has ended are not counted. The exit code is
 
 /// Options of `weft time`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct TimeArguments {
     /// A line for each host as well
     #[arg(short, long)]
     verbose: bool,
@@ -53,7 +53,7 @@ pub struct Arguments {
 
 /// What a command has used.
 #[derive(Debug, PartialEq, serde::Serialize)]
-struct Times {
+struct UsedTimes {
     real_seconds: f64,
     user_seconds: f64,
     system_seconds: f64,
@@ -65,7 +65,7 @@ struct Times {
 }
 
 /// Runs the command, and ends as it does.
-pub fn main(given: &Arguments) -> i32 {
+pub fn main(given: &TimeArguments) -> i32 {
     let wanted = Program { program: given.command[0].to_string_lossy().into_owned(), ..Program::default() };
     let path = match weft_agent::find(&wanted) {
         Ok(path) => path,
@@ -92,7 +92,7 @@ pub fn main(given: &Arguments) -> i32 {
         Err(error) => return fail(126, &format!("program '{}' cannot be started: {error}", path.display())),
     };
     let real = begun.elapsed().as_secs_f64();
-    let times = Times::new(real, beside::used(), told.total().unwrap_or_default());
+    let times = UsedTimes::new(real, beside::used(), told.total().unwrap_or_default());
     let text = if given.json { times.json() } else { times.text(given.verbose) };
     // Nobody is left to be told where it cannot be written.
     let _ = match output {
@@ -109,7 +109,7 @@ fn fail(code: i32, error: &dyn std::fmt::Display) -> i32 {
     code
 }
 
-impl Times {
+impl UsedTimes {
     /// `used`: user and system time of the command on this host, in microseconds, and its largest process.
     fn new(real_seconds: f64, (used, largest): ([u64; 2], u64), total: JobTotal) -> Self {
         let ranks = [total.user_us, total.system_us];
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn ranks_count_once_wherever_they_ran() {
         // Of the launcher's two seconds, half of its ranks' time was counted here, too.
-        let times = Times::new(61.5, ([2_000_000, 100_000], 9 << 20), total());
+        let times = UsedTimes::new(61.5, ([2_000_000, 100_000], 9 << 20), total());
         assert_eq!((times.user_seconds, times.system_seconds, times.peak_bytes), (3.5, 0.25, 2 << 20));
         let text = times.text(true);
         let wanted =
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_command_without_jobs_is_timed_as_ever() {
-        let times = Times::new(1.0, ([5_000, 0], 3 << 20), JobTotal::default());
+        let times = UsedTimes::new(1.0, ([5_000, 0], 3 << 20), JobTotal::default());
         assert_eq!((times.user_seconds, times.peak_bytes, times.ranks), (0.005, 3 << 20, 0));
     }
 }

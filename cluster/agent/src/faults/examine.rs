@@ -100,7 +100,7 @@ impl CoreHunt {
     /// The newest core that is of this rank, or of what a wrapper has run in its group or session.
     fn find(&self, pattern: &CorePattern) -> Option<PathBuf> {
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for path in pattern.candidates(&self.start, self.pid) {
+        for path in pattern.candidates(&self.start) {
             let Ok(changed) = path.metadata().and_then(|data| data.modified()) else { continue };
             if changed + CLOCK_ERROR < self.since {
                 continue;

@@ -66,7 +66,7 @@ pub fn socket(job: &str) -> std::io::Result<(String, OwnedFd)> {
 }
 
 /// The keeper's part.
-pub struct Faults {
+pub struct FaultWatch {
     plan: FaultPlan,
     begun: SystemTime,
     examiners: Vec<Examiner>,
@@ -83,7 +83,7 @@ struct Examiner {
     report: File,
 }
 
-impl Faults {
+impl FaultWatch {
     /// Ranks start now. Where cores are wanted, they may have them.
     pub fn new(plan: FaultPlan) -> Self {
         if let (Some(_), Ok((_, hard))) = (&plan.cores, weft_kernel::limits(libc::RLIMIT_CORE)) {
@@ -224,7 +224,7 @@ mod tests {
         };
         let address = weft_kernel::Abstract::new(name.as_bytes());
         weft_kernel::send_to(caller.as_raw_fd(), &call.encode(), &address).expect("sent");
-        let mut faults = Faults::new(FaultPlan { socket: Some(socket), ..FaultPlan::default() });
+        let mut faults = FaultWatch::new(FaultPlan { socket: Some(socket), ..FaultPlan::default() });
         faults.handle_calls(|pid| panic!("nobody asks whose process {pid} is"));
         assert!(faults.examiners.is_empty() && !faults.has_looked);
     }

@@ -8,12 +8,12 @@ pub enum CorePattern {
     /// A program reads them.
     Piped(String),
     /// The directory, relative to that of the process, and what names begin to look like.
-    File { directory: PathBuf, name: Vec<Part>, text: String },
+    File { directory: PathBuf, name: Vec<NamePart>, text: String },
 }
 
 /// A piece of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum NamePart {
     Text(String),
     /// The number of the process.
     Pid,
@@ -38,57 +38,57 @@ impl CorePattern {
         let (directory, name) = text.rsplit_once('/').map_or(("", text), |(directory, name)| (directory, name));
         let directory = if text.starts_with('/') { format!("{directory}/") } else { directory.to_owned() };
         let mut parts = parts(name);
-        if with_pid && !parts.contains(&Part::Pid) {
-            parts.extend([Part::Text(".".to_owned()), Part::Pid]);
+        if with_pid && !parts.contains(&NamePart::Pid) {
+            parts.extend([NamePart::Text(".".to_owned()), NamePart::Pid]);
         }
         Self::File { directory: directory.into(), name: parts, text: text.to_owned() }
     }
 
     /// The files in the directory of a process, or elsewhere, that may be its core.
-    pub fn candidates(&self, start: &Path, pid: i32) -> Vec<PathBuf> {
+    pub fn candidates(&self, start: &Path) -> Vec<PathBuf> {
         let Self::File { directory, name, .. } = self else { return Vec::new() };
         let folder = start.join(directory);
         let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|given| matches(name, given, &pid.to_string())).map(|name| folder.join(name)).collect()
+        names.filter(|given| matches(name, given)).map(|name| folder.join(name)).collect()
     }
 }
 
-fn parts(name: &str) -> Vec<Part> {
+fn parts(name: &str) -> Vec<NamePart> {
     let mut parts = Vec::new();
     let mut rest = name;
     while let Some(at) = rest.find('%') {
         let (text, after) = rest.split_at(at);
         if !text.is_empty() {
-            parts.push(Part::Text(text.to_owned()));
+            parts.push(NamePart::Text(text.to_owned()));
         }
         let mut letters = after[1..].chars();
         match letters.next() {
-            Some('p') => parts.push(Part::Pid),
-            Some('%') => parts.push(Part::Text("%".to_owned())),
-            Some(_) => parts.push(Part::Anything),
+            Some('p') => parts.push(NamePart::Pid),
+            Some('%') => parts.push(NamePart::Text("%".to_owned())),
+            Some(_) => parts.push(NamePart::Anything),
             None => {}
         }
         rest = letters.as_str();
     }
     if !rest.is_empty() {
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(NamePart::Text(rest.to_owned()));
     }
     parts
 }
 
 /// A wrapper's number is not that of the program that it runs, so any number will do; whose it is the core itself says.
-fn matches(parts: &[Part], name: &str, pid: &str) -> bool {
+fn matches(parts: &[NamePart], name: &str) -> bool {
     match parts {
         [] => name.is_empty(),
-        [Part::Text(text), rest @ ..] => name.strip_prefix(text.as_str()).is_some_and(|name| matches(rest, name, pid)),
-        [Part::Pid, rest @ ..] => {
+        [NamePart::Text(text), rest @ ..] => name.strip_prefix(text.as_str()).is_some_and(|name| matches(rest, name)),
+        [NamePart::Pid, rest @ ..] => {
             let digits = name.len() - name.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-            digits > 0 && matches(rest, &name[digits..], pid)
+            digits > 0 && matches(rest, &name[digits..])
         }
-        [Part::Anything, rest @ ..] => {
+        [NamePart::Anything, rest @ ..] => {
             let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.into_iter().any(|at| matches(rest, &name[at..], pid))
+            ends.into_iter().any(|at| matches(rest, &name[at..]))
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         names.iter().for_each(|name| std::fs::write(folder.path().join(name), "").expect("written"));
         let mut found: Vec<String> = CorePattern::parse(pattern, with_pid)
-            .candidates(folder.path(), 7)
+            .candidates(folder.path())
             .iter()
             .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
             .collect();

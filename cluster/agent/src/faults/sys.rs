@@ -13,11 +13,11 @@ pub fn ask_for_senders(socket: RawFd) -> io::Result<()> {
 const CONTROL_BYTES: usize = 64;
 
 #[repr(align(8))]
-struct Control([u8; CONTROL_BYTES]);
+struct SenderRoom([u8; CONTROL_BYTES]);
 
 /// The next datagram, without waiting: its bytes, and the process that has sent it, if that is one of our user.
 pub fn receive_with_sender(socket: RawFd, bytes: &mut [u8]) -> io::Result<(usize, Option<u32>)> {
-    let mut control = Control([0; CONTROL_BYTES]);
+    let mut control = SenderRoom([0; CONTROL_BYTES]);
     let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: plain data.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };

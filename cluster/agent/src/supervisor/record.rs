@@ -8,7 +8,7 @@ use weft_cluster::usage::{RankUsage, SentBytes};
 use weft_records::{DeviceBytes, Ending, FaultRecord, JobRecord, ProgramRecord, RankRecord, Spent};
 
 /// What is told of the ranks while the job runs.
-pub(super) struct Recorder {
+pub(super) struct JobRecorder {
     /// What is known of the job from its start on.
     job: JobRecord,
     begun: Instant,
@@ -19,7 +19,7 @@ pub(super) struct Recorder {
     failed: Vec<(usize, FailureReport)>,
 }
 
-impl Recorder {
+impl JobRecorder {
     /// `places`: the number of each rank's host.
     pub fn new(job: &Job, hosts: Option<&Hosts>, places: Vec<usize>) -> Self {
         let program = |given: &weft_cluster::job::Program| {
