@@ -2,7 +2,8 @@
 //!
 //! A place is a word that counts: rounds that are over, how many are awaited in the present one, and how many have come.
 //! Who comes last begins the next round and wakes the others. Who is told that the meeting is over leaves the round, unless
-//! that is over, and goes to the machine with it, as all others do.
+//! that is over, and goes to the machine with it, as all others do. It leaves word there, so that those who are told
+//! something by it come to no meeting that is over.
 
 use crate::errors::Error;
 use crate::library::{PvmLibrary, enrolled, my_tid};
@@ -17,6 +18,8 @@ use weft_pvm_machine::frame::{ByteString, Request};
 
 /// Bytes from one place to the next.
 const LINE: usize = 64;
+/// Beside the word: the number of the last meeting there that is over, as far as a member knows.
+const OVER: usize = 8;
 
 /// The word of a place: rounds in the upper half, then who is awaited, then who has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,11 @@ struct MeetingPlace {
 impl MeetingPlace {
     fn word(&self) -> &AtomicU64 {
         self.block.word(self.at)
+    }
+
+    /// Whether a member has found the meeting to be over.
+    fn is_closed(&self) -> bool {
+        self.block.observe(self.at + OVER) == u64::from(self.number)
     }
 
     /// Whether the round is over that this task has come to.
@@ -150,10 +158,11 @@ impl PvmLibrary {
     pub fn meet_no_more(&mut self, number: u32) {
         let names = self.meetings.places.iter().find(|(_, place)| place.number == number).map(|(name, _)| name.clone());
         if let Some(name) = names {
-            if let Some(place) = self.meetings.places.remove(&name)
-                && let Some(round) = place.round
-            {
-                self.meetings.was_over = change(place.word(), |word| word.with_one_less(round)).is_err();
+            if let Some(place) = self.meetings.places.remove(&name) {
+                place.block.publish(place.at + OVER, u64::from(number));
+                if let Some(round) = place.round {
+                    self.meetings.was_over = change(place.word(), |word| word.with_one_less(round)).is_err();
+                }
             }
             // A frozen group has lost a member.
             self.frozen.0.remove(&name);
@@ -204,7 +213,8 @@ impl PvmLibrary {
 
     /// This task comes to a barrier.
     fn come(&mut self, name: &ByteString, count: c_int) -> Result<MeetingCall, Error> {
-        let Some(place) = self.meetings.places.get_mut(name) else { return Ok(MeetingCall::Elsewhere) };
+        let place = self.meetings.places.get_mut(name).filter(|place| !place.is_closed());
+        let Some(place) = place else { return Ok(MeetingCall::Elsewhere) };
         let size = place.others.len() + 1;
         let awaited = if count == -1 { size } else { usize::try_from(count).map_err(|_| Error::BAD_PARAM)? };
         let awaited = u16::try_from(awaited).ok().filter(|awaited| *awaited > 0).ok_or(Error::BAD_PARAM)?;
@@ -224,11 +234,11 @@ impl PvmLibrary {
 /// Others wait for another number; the machine is gone.
 pub fn meet(name: &ByteString, count: c_int) -> Result<bool, Error> {
     let mut library = enrolled()?;
-    if !library.frozen.0.contains_key(name) {
-        // Whoever has joined or left has gone on after this was told.
-        if FABRIC.with(|endpoint| library.listen(endpoint))? {
-            library.task()?.flush();
-        }
+    // Whoever has joined or left has gone on after this was told. Where a number is given, it is as good to wait for others
+    // here first.
+    let is_sure = library.meetings.has(name) && (count != -1 || library.frozen.0.contains_key(name));
+    if !is_sure && FABRIC.with(|endpoint| library.listen(endpoint))? {
+        library.task()?.flush();
     }
     match library.come(name, count)? {
         MeetingCall::Over => Ok(true),
@@ -236,6 +246,7 @@ pub fn meet(name: &ByteString, count: c_int) -> Result<bool, Error> {
         MeetingCall::Waits(number) => library.wait_for_others((name, number)),
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
