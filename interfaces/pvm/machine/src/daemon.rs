@@ -27,6 +27,9 @@ const SILENCE: Duration = Duration::from_secs(8);
 /// How long one may take to start.
 const STARTING: Duration = Duration::from_secs(30);
 
+/// How long those of other hosts have to end when the machine does.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// What makes the command of a host, named as in a hostfile.
 pub type FarCommand = Box<dyn Fn(&str) -> io::Result<Command>>;
 
@@ -97,6 +100,11 @@ struct FarDaemon {
 }
 
 impl FarDaemon {
+    /// It tells its tasks first what they were still to be told, such as the last one that it may go.
+    fn ask_to_end(&mut self) {
+        let _ = self.link.send(&framed(&Order::End));
+    }
+
     fn is_silent(&self) -> bool {
         self.heard.elapsed() > if self.is_up { SILENCE } else { STARTING }
     }
@@ -138,8 +146,12 @@ impl FirstDaemon {
                 self.hand.obey(Order::End);
             }
         }
-        // Those of other hosts end with their connections.
-        self.far.values_mut().for_each(|far| far.link.flush());
+        self.far.values_mut().for_each(FarDaemon::ask_to_end);
+        let begin = Instant::now();
+        while !self.far.is_empty() && begin.elapsed() < FAREWELL {
+            self.far.retain(|_, far| matches!(far.child.try_wait(), Ok(None)));
+            std::thread::sleep(Duration::from_millis(5));
+        }
         Ok(())
     }
 
