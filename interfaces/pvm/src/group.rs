@@ -3,7 +3,7 @@
 use crate::buffer::{Encoding, IncomingMessage};
 use crate::errors::Error;
 use crate::library::{PvmLibrary, code_of, enrolled, library, my_tid};
-use crate::meetings::meet;
+use crate::meet::meet;
 use crate::receive::{WaitPatience, receive};
 use crate::source::source_word;
 use crate::waiting::{FABRIC, wait_for_machine};

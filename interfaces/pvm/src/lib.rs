@@ -32,6 +32,7 @@ mod group;
 mod handlers;
 mod identity;
 mod library;
+mod meet;
 mod meetings;
 mod options;
 mod receive;
