@@ -7,7 +7,7 @@
 //!
 //! The layouts below have been the same since PMIx 3; a launcher's version need not be that of the library.
 //!
-//! Test: `cargo test -p weft-tests --test mpi_programs launchers`, with Slurm and Open MPI installed.
+//! Test: `cargo test -p weft-tests --features programs --test launchers`, with Slurm and libpmix2 installed.
 
 use super::ManagerError;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
