@@ -54,6 +54,28 @@ fn without_a_core_the_first_fault_is_told_with_its_backtrace() {
     assert!(left.is_empty(), "no core where none was wanted: {left:?}");
 }
 
+/// Whoever fails while the first one is looked at ends after it.
+#[test]
+fn of_many_that_fail_at_once_the_first_is_told_with_its_backtrace() {
+    let folder = TempDir::new().expect("a folder");
+    let script = format!("exec {} $PMI_RANK", programs().0.display());
+    let done = finish(on_ranks("-n 12", &script).current_dir(&folder));
+    assert_eq!(done.code, 139, "{}", done.err);
+    let first = done.err.lines().next().and_then(|line| line.strip_prefix("weft run: rank ")).expect("a failure");
+    let rank = first.split(' ').next().expect("a number");
+    assert!(done.err.contains(&format!("\nweft run: rank {rank} on ")) && done.err.contains(TRACE[2]), "{}", done.err);
+}
+
+/// The rank has gone elsewhere since it was started.
+#[test]
+fn a_core_that_is_not_found_is_told_with_where_it_was_looked_for() {
+    let folder = TempDir::new().expect("a folder");
+    let script = format!("mkdir d; cd d; exec {} 0", programs().1.display());
+    let done = finish(on_ranks("-n 1 --cores cores", &script).current_dir(&folder));
+    let told = format!("its core was not found in '{}'", folder.path().display());
+    assert!(done.err.contains(&told), "{told}: {}", done.err);
+}
+
 #[test]
 fn an_abort_is_told_by_the_program_s_own_function() {
     let folder = TempDir::new().expect("a folder");

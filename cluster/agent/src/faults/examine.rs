@@ -71,6 +71,8 @@ pub struct CoreHunt {
     pub says_why_not: bool,
     /// Whether it is read.
     pub looks: bool,
+    /// Whether the limit lets there be one.
+    pub may_be: bool,
 }
 
 impl CoreHunt {
@@ -120,9 +122,7 @@ impl CoreHunt {
                     "this host pipes cores to '{program}' (kernel.core_pattern), so its core is there and not in a file"
                 )
             }
-            _ if weft_kernel::limits(libc::RLIMIT_CORE).is_ok_and(|(_, hard)| hard == 0) => {
-                "no core was written: the limit for cores is 0 (ulimit -Hc)".to_owned()
-            }
+            _ if !self.may_be => "no core was written: the limit for cores is 0 (ulimit -Hc)".to_owned(),
             CorePattern::Piped(program) => {
                 format!("no core: this host pipes cores to '{program}' (kernel.core_pattern)")
             }

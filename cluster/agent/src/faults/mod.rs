@@ -72,6 +72,12 @@ pub struct FaultWatch {
     examiners: Vec<Examiner>,
     /// The first failure has been looked at, or is.
     has_looked: bool,
+    /// Who has called first, and who has called while that one has not ended: they end after it, so that it is the first
+    /// failure for everybody.
+    first: Option<usize>,
+    held: Vec<DistressCall>,
+    /// How large the kernel lets cores of ranks be.
+    core_limit: u64,
 }
 
 /// A child that looks.
@@ -86,10 +92,12 @@ struct Examiner {
 impl FaultWatch {
     /// Ranks start now. Where cores are wanted, they may have them.
     pub fn new(plan: FaultPlan) -> Self {
-        if let (Some(_), Ok((_, hard))) = (&plan.cores, weft_kernel::limits(libc::RLIMIT_CORE)) {
-            let _ = weft_kernel::set_limits(libc::RLIMIT_CORE, hard, hard);
+        let core_limit = weft_kernel::limits(libc::RLIMIT_CORE).map_or(0, |(_, hard)| hard);
+        if plan.cores.is_some() {
+            let _ = weft_kernel::set_limits(libc::RLIMIT_CORE, core_limit, core_limit);
         }
-        Self { plan, begun: SystemTime::now(), examiners: Vec::new(), has_looked: false }
+        let (examiners, held) = Default::default();
+        Self { plan, begun: SystemTime::now(), examiners, has_looked: false, first: None, held, core_limit }
     }
 
     /// Where calls in distress come.
@@ -106,7 +114,11 @@ impl FaultWatch {
             let call = DistressCall::decode(&bytes[..count]).filter(|call| sender == Some(call.pid));
             let Some(call) = call else { continue };
             let Some(member) = member_of(call.pid as i32) else { continue };
-            if self.has_looked || !self.start(member, move || examine::look_at_process(&call)) {
+            if self.first.is_some() {
+                self.held.push(call);
+            } else if !self.has_looked && self.start(member, move || examine::look_at_process(&call)) {
+                self.first = Some(member);
+            } else {
                 examine::release(&call);
             }
         }
@@ -114,6 +126,10 @@ impl FaultWatch {
 
     /// A rank has ended with this raw status.
     pub fn handle_end(&mut self, member: usize, pid: i32, status: i32) {
+        if self.first == Some(member) {
+            self.first = None;
+            self.held.drain(..).for_each(|call| examine::release(&call));
+        }
         let dumped = libc::WIFSIGNALED(status) && libc::WCOREDUMP(status);
         let signalled = libc::WIFSIGNALED(status) && WITH_CORE.contains(&libc::WTERMSIG(status));
         // What a shell says of a program that it has run.
@@ -132,6 +148,7 @@ impl FaultWatch {
             }),
             says_why_not: signalled,
             looks: !self.has_looked,
+            may_be: self.core_limit > 0,
         };
         self.start(member, move || hunt.run());
     }
