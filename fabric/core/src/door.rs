@@ -124,13 +124,9 @@ impl Door {
         let mut has_room = self.has_room();
         self.refuses = false;
         while has_room {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    self.refuses = error.kind() != io::ErrorKind::WouldBlock;
-                    break;
-                }
-            };
+            let accepted = self.listener.accept();
+            self.refuses = accepted.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock);
+            let Ok((stream, _)) = accepted else { break };
             let watched = self.set.add(&stream, 0).and_then(|()| Talk::answering(stream, self.key));
             self.guests.extend(watched.ok().map(|talk| (Instant::now(), talk)));
             has_room = self.has_room();

@@ -7,7 +7,7 @@ use crate::errors::Error;
 use crate::frozen::Frozen;
 use crate::handlers::{MessageHandlers, ProgramMatcher};
 pub use crate::identity::{my_context, my_tid, pvmmyctx, pvmmytid};
-use crate::meetings::Meetings;
+use crate::meetings::KnownMeetings;
 use crate::options::Options;
 use crate::task::OwnTask;
 pub use crate::wanted::WaitingMessage;
@@ -38,7 +38,7 @@ pub struct PvmLibrary {
     pub arrived: VecDeque<WaitingMessage>,
     pub catching: Catching,
     pub frozen: Frozen,
-    pub meetings: Meetings,
+    pub meetings: KnownMeetings,
     /// The index of this task among those that a reset of the machine spares.
     pub spared_as: c_int,
 }
@@ -54,7 +54,7 @@ static LIBRARY: Mutex<PvmLibrary> = Mutex::new(PvmLibrary {
     arrived: VecDeque::new(),
     catching: Catching::new(),
     frozen: Frozen::new(),
-    meetings: Meetings::new(),
+    meetings: KnownMeetings::new(),
     spared_as: -1,
 });
 

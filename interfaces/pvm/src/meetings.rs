@@ -83,14 +83,14 @@ impl MeetingPlace {
 }
 
 #[derive(Default)]
-pub struct Meetings {
+pub struct KnownMeetings {
     pub places: BTreeMap<ByteString, MeetingPlace>,
     /// The round that this task had come to when its meeting ended was over.
     pub was_over: bool,
     pub has_offered: bool,
 }
 
-impl Meetings {
+impl KnownMeetings {
     pub const fn new() -> Self {
         Self { places: BTreeMap::new(), was_over: false, has_offered: false }
     }

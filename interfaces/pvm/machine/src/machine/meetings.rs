@@ -27,7 +27,7 @@ pub struct JobBlock {
     pub block: u32,
 }
 
-struct Meeting {
+struct GroupMeeting {
     job: u64,
     place: u32,
     /// Who was told, and has not left.
@@ -37,19 +37,19 @@ struct Meeting {
 }
 
 #[derive(Default)]
-pub struct Meetings {
-    all: BTreeMap<u32, Meeting>,
+pub struct GroupMeetings {
+    all: BTreeMap<u32, GroupMeeting>,
     last: u32,
 }
 
-impl Meetings {
+impl GroupMeetings {
     /// A meeting of these, with its number and its place; `None` where there is none left. `is_job` says which jobs are there.
     pub fn begin(&mut self, job: u64, members: Vec<ClientNumber>, is_job: impl Fn(u64) -> bool) -> Option<(u32, u32)> {
         self.all.retain(|_, meeting| is_job(meeting.job));
         let is_free = |place: &u32| !self.all.values().any(|other| (other.job, other.place) == (job, *place));
         let place = (0..PLACES).find(is_free)?;
         self.last = self.last.wrapping_add(1);
-        self.all.insert(self.last, Meeting { job, place, members, is_spoilt: false });
+        self.all.insert(self.last, GroupMeeting { job, place, members, is_spoilt: false });
         Some((self.last, place))
     }
 
@@ -79,7 +79,7 @@ impl Meetings {
         });
     }
 
-    fn retain(&mut self, change: impl Fn(u32, &mut Meeting)) {
+    fn retain(&mut self, change: impl Fn(u32, &mut GroupMeeting)) {
         self.all.retain(|number, meeting| {
             change(*number, meeting);
             !meeting.members.is_empty() || meeting.is_spoilt
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn a_place_is_used_again_when_all_have_left_and_none_has_died_there() {
-        let mut meetings = Meetings::default();
+        let mut meetings = GroupMeetings::default();
         let (one, other) = ((1, 1), (1, 2));
-        let begin = |meetings: &mut Meetings| meetings.begin(7, vec![one, other], |_| true).expect("a place");
+        let begin = |meetings: &mut GroupMeetings| meetings.begin(7, vec![one, other], |_| true).expect("a place");
         let (first, place) = begin(&mut meetings);
         assert_eq!(place, 0);
         meetings.leave(first, one);

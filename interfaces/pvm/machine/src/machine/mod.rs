@@ -21,7 +21,7 @@ use gathering::Gathering;
 use groups::{Barrier, TaskGroups};
 use hosts::MachineHosts;
 use mailbox::MachineMailbox;
-use meetings::{JobBlock, Meetings};
+use meetings::{GroupMeetings, JobBlock};
 use notices::Notices;
 use spawning::Spawning;
 use std::collections::{HashMap, VecDeque};
@@ -43,7 +43,7 @@ pub struct VirtualMachine {
     gathering: Vec<Gathering>,
     mailbox: MachineMailbox,
     groups: TaskGroups,
-    meetings: Meetings,
+    meetings: GroupMeetings,
     contexts: ContextNumbers,
     notices: Notices,
     orders: VecDeque<(u32, Order)>,
@@ -64,7 +64,7 @@ impl VirtualMachine {
             gathering: Vec::new(),
             mailbox: MachineMailbox::default(),
             groups: TaskGroups::default(),
-            meetings: Meetings::default(),
+            meetings: GroupMeetings::default(),
             contexts: ContextNumbers::default(),
             notices: Notices::default(),
             orders: VecDeque::new(),
