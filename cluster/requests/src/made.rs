@@ -20,7 +20,7 @@ impl Chance {
 
 const NOW: u64 = 1_790_000_000;
 const PROGRAMS: [(&str, &[&str], &str); 5] = [
-    ("/home/ada/bin/heat", &["--grid", "8192"], "ada"),
+    ("/opt/weft/heat", &["--grid", "8192"], "ada"),
     ("/opt/lammps/lmp", &["-in", "in.rhodo"], "grace"),
     ("/usr/bin/python3", &["train.py", "--epochs", "30"], "alan"),
     ("./cg.C.64", &[], "edsger"),
