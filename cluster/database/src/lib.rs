@@ -100,18 +100,18 @@ pub struct Partition {
     pub users: Option<Vec<String>>,
     /// Who may use it by one of their groups.
     pub groups: Option<Vec<String>>,
-    pub limits: Limits,
+    pub limits: PartitionLimits,
     /// The order of devices for a job that says none, as `WEFT_DEVICE` has it.
     pub device: Option<String>,
     /// The priority of a job that says none.
     pub priority: i32,
     /// How processes share processors with others.
-    pub policy: Policy,
+    pub policy: SchedulingPolicy,
 }
 
 /// What jobs of a partition may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PartitionLimits {
     /// The most ranks of a job.
     pub ranks: Option<usize>,
     /// The longest time that a job may declare.
@@ -126,7 +126,7 @@ pub struct Limits {
 
 /// How the kernel schedules the processes of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum SchedulingPolicy {
     /// As all others (`SCHED_OTHER`).
     #[default]
     Other,
@@ -134,7 +134,7 @@ pub enum Policy {
     Fifo,
 }
 
-impl Policy {
+impl SchedulingPolicy {
     pub const ALL: [Self; 2] = [Self::Other, Self::Fifo];
 
     /// As the file has it.
@@ -185,8 +185,8 @@ impl Member {
 impl Partition {
     /// One of these hosts, without limits and for everybody.
     pub fn new(name: String, hosts: Vec<Host>) -> Self {
-        let limits = Limits { ranks: None, time: None, processes: None, highest: 0, exclusive: false };
-        let policy = Policy::default();
+        let limits = PartitionLimits { ranks: None, time: None, processes: None, highest: 0, exclusive: false };
+        let policy = SchedulingPolicy::default();
         Self { name, hosts, features: Vec::new(), users: None, groups: None, limits, device: None, priority: 0, policy }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::entries::{Entries, Lined, Mistake, Mistakes};
 use crate::{
-    Cluster, Limits, MEMBERS_MAX, Member, PARTITIONS_MAX, PORT, PRIORITIES, Partition, Policy, SERVERS_MAX, read_time,
+    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, PORT, PRIORITIES, Partition, PartitionLimits, SERVERS_MAX,
+    SchedulingPolicy, read_time,
 };
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -45,12 +46,12 @@ struct ClusterReader<'t> {
 
 /// Members in their order, and which of them has a name.
 #[derive(Default)]
-struct Members {
+struct MemberList {
     all: Vec<Member>,
     places: HashMap<String, usize>,
 }
 
-impl Members {
+impl MemberList {
     fn named(&self, name: &str) -> Option<&Member> {
         self.places.get(name).map(|at| &self.all[*at])
     }
@@ -89,8 +90,8 @@ impl<'t> ClusterReader<'t> {
         Some(Cluster { name, version, launch, servers, port, members: members.all, partitions })
     }
 
-    fn members(&self, written: Vec<Entries<'t>>, top: usize) -> Option<Members> {
-        let mut members = Members::default();
+    fn members(&self, written: Vec<Entries<'t>>, top: usize) -> Option<MemberList> {
+        let mut members = MemberList::default();
         let mut lines = HashMap::with_capacity(written.len());
         if written.is_empty() {
             self.mistakes.tell(top, "there is no [[member]]".to_owned());
@@ -137,7 +138,7 @@ impl<'t> ClusterReader<'t> {
         }
     }
 
-    fn servers(&self, given: Option<Lined<Vec<Lined<String>>>>, members: &Members) -> Vec<String> {
+    fn servers(&self, given: Option<Lined<Vec<Lined<String>>>>, members: &MemberList) -> Vec<String> {
         let Some(given) = given else {
             return members.all.iter().take(SERVERS).map(|member| member.name.clone()).collect();
         };
@@ -147,7 +148,7 @@ impl<'t> ClusterReader<'t> {
         self.named(&given.value, members).into_iter().map(|member| member.name.clone()).collect()
     }
 
-    fn partitions(&self, written: Vec<Entries<'t>>, members: &Members) -> Vec<Partition> {
+    fn partitions(&self, written: Vec<Entries<'t>>, members: &MemberList) -> Vec<Partition> {
         if let Some(beyond) = written.get(PARTITIONS_MAX) {
             let most = format!("a cluster may have {PARTITIONS_MAX}");
             self.mistakes.tell(beyond.line, format!("{} partitions; {most}", written.len()));
@@ -165,7 +166,7 @@ impl<'t> ClusterReader<'t> {
         partitions
     }
 
-    fn partition(&self, mut entries: Entries<'t>, members: &Members) -> Option<(usize, Partition)> {
+    fn partition(&self, mut entries: Entries<'t>, members: &MemberList) -> Option<(usize, Partition)> {
         let name = entries.needed_text("name");
         let named = entries.texts("members").map(|named| named.value);
         let features = self.features(&mut entries);
@@ -174,7 +175,7 @@ impl<'t> ClusterReader<'t> {
         let priority = self.priority(&mut entries, "priority").map(|given| given.value).unwrap_or_default();
         let limits = self.limits(&mut entries, priority);
         let policy = entries.text("policy").and_then(|given| {
-            let read = Policy::ALL.into_iter().find(|policy| policy.name() == given.value);
+            let read = SchedulingPolicy::ALL.into_iter().find(|policy| policy.name() == given.value);
             self.understood(
                 &given,
                 read.ok_or_else(|| format!("policy = '{}', allowed are other and fifo", given.value)),
@@ -193,7 +194,7 @@ impl<'t> ClusterReader<'t> {
         Some((line, Partition { name, hosts, features, users, groups, limits, device, priority, policy }))
     }
 
-    fn limits(&self, entries: &mut Entries<'t>, priority: i32) -> Limits {
+    fn limits(&self, entries: &mut Entries<'t>, priority: i32) -> PartitionLimits {
         let ranks = entries.count("ranks", 1..=RANKS_MAX);
         let processes = entries.count("processes", 1..=RANKS_MAX);
         let time = entries.text("time").and_then(|given| {
@@ -209,7 +210,7 @@ impl<'t> ClusterReader<'t> {
             self.tell(highest, format!("highest = {}, allowed is {priority} (its priority) to {most}", highest.value));
         }
         let highest = highest.map_or(priority, |highest| highest.value);
-        Limits { ranks, time, processes, highest, exclusive: entries.is_set("exclusive") }
+        PartitionLimits { ranks, time, processes, highest, exclusive: entries.is_set("exclusive") }
     }
 
     fn priority(&self, entries: &mut Entries<'t>, key: &'static str) -> Option<Lined<i32>> {
@@ -224,7 +225,7 @@ impl<'t> ClusterReader<'t> {
         name: &Lined<String>,
         named: Option<Vec<Lined<String>>>,
         features: &[String],
-        members: &Members,
+        members: &MemberList,
         processes: Option<usize>,
     ) -> Vec<Host> {
         let missing = |member: &Member| features.iter().find(|feature| !member.features.contains(feature));
@@ -249,7 +250,7 @@ impl<'t> ClusterReader<'t> {
     }
 
     /// The members of a list that has each of them once.
-    fn named<'m>(&self, list: &[Lined<String>], members: &'m Members) -> Vec<&'m Member> {
+    fn named<'m>(&self, list: &[Lined<String>], members: &'m MemberList) -> Vec<&'m Member> {
         let mut seen = HashSet::with_capacity(list.len());
         let each = list.iter().filter_map(|given| {
             let Some(member) = members.named(&given.value) else {

@@ -16,7 +16,9 @@
 //!
 //! What is read is a claim. It is checked as a file is, by writing it as one.
 
-use crate::{Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, Partition, Policy, read, read_time, show_time, write};
+use crate::{
+    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, Partition, SchedulingPolicy, read, read_time, show_time, write,
+};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -37,7 +39,7 @@ pub type Texts = Vec<String>;
 
 /// Records with the name, below the zone, that they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct RecordBlock {
     pub name: String,
     pub records: Vec<Texts>,
 }
@@ -51,26 +53,26 @@ pub fn block_name(number: usize, version: u64) -> String {
 }
 
 /// All records of a cluster, the head first.
-pub fn records(cluster: &Cluster) -> Vec<Block> {
+pub fn records(cluster: &Cluster) -> Vec<RecordBlock> {
     let places: BTreeMap<&str, usize> =
         cluster.members.iter().enumerate().map(|(at, member)| (member.name.as_str(), at)).collect();
     let members = cluster.members.iter().enumerate().map(|(at, member)| split("member", at, of_member(member)));
     let partitions = cluster.partitions.iter().enumerate();
     let partitions = partitions.map(|(at, partition)| split("partition", at, of_partition(partition, &places)));
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<RecordBlock> = Vec::new();
     let mut room = 0;
     for record in members.chain(partitions).flatten() {
         let bytes = record.iter().map(|text| text.len() + 1).sum();
         if room < bytes {
             let name = block_name(blocks.len(), cluster.version);
-            blocks.push(Block { name, records: Vec::new() });
+            blocks.push(RecordBlock { name, records: Vec::new() });
             room = BLOCK_BYTES.max(bytes);
         }
         room -= bytes;
         blocks.last_mut().expect("there is one").records.push(record);
     }
     let head = split("cluster", 0, of_cluster(cluster, blocks.len()));
-    blocks.insert(0, Block { name: HEAD.to_owned(), records: head });
+    blocks.insert(0, RecordBlock { name: HEAD.to_owned(), records: head });
     blocks
 }
 
@@ -158,7 +160,7 @@ fn ranges_of(numbers: impl Iterator<Item = usize>) -> Vec<String> {
 
 /// What the head says: which version it is, and in how many blocks the rest lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ZoneHead {
     pub version: u64,
     pub blocks: usize,
     members: usize,
@@ -172,7 +174,7 @@ pub struct Head {
 ///
 /// # Errors
 /// One line: what is missing or wrong.
-pub fn read_head(records: &[Texts]) -> Result<Head, String> {
+pub fn read_head(records: &[Texts]) -> Result<ZoneHead, String> {
     let ours: Vec<Texts> =
         records.iter().filter(|texts| texts.first().is_some_and(|text| is_of_cluster(text))).cloned().collect();
     let things = Things::of(&ours)?;
@@ -181,7 +183,7 @@ pub fn read_head(records: &[Texts]) -> Result<Head, String> {
     if form != FORM {
         return Err(format!("the records have the form '{form}', this Weft reads {FORM}"));
     }
-    Ok(Head {
+    Ok(ZoneHead {
         version: head.number("version", u64::MAX)?,
         blocks: head.number("blocks", BLOCKS_MAX)?,
         members: head.number("members", MEMBERS_MAX)?,
@@ -200,14 +202,14 @@ fn is_of_cluster(text: &str) -> bool {
 ///
 /// # Errors
 /// One line for each thing that is missing or wrong.
-pub fn read_blocks(head: &Head, records: &[Texts]) -> Result<Cluster, Vec<String>> {
+pub fn read_blocks(head: &ZoneHead, records: &[Texts]) -> Result<Cluster, Vec<String>> {
     let one = |line: String| vec![line];
     let things = Things::of(records).map_err(one)?;
     let members: Result<Vec<Member>, String> = (0..head.members).map(|at| things.one("member", at)?.member()).collect();
     let members = members.map_err(one)?;
     let partitions = (0..head.partitions).map(|at| things.one("partition", at)?.partition(&members));
     let partitions = partitions.collect::<Result<Vec<Partition>, String>>().map_err(one)?;
-    let Head { name, version, servers, port, .. } = head.clone();
+    let ZoneHead { name, version, servers, port, .. } = head.clone();
     let claimed = Cluster { name, version, launch: None, servers, port, members, partitions };
     read(&write(&claimed)).map_err(|mistakes| mistakes.into_iter().map(|mistake| mistake.what).collect())
 }
@@ -306,7 +308,7 @@ impl<'r> Thing<'r> {
         partition.priority = self.maybe("priority")?.unwrap_or_default();
         let bad = |key: &str, value: &str| format!("{} has {key}={}, which is none", self.what, value.escape_debug());
         if let Some(policy) = self.find("policy") {
-            let known = Policy::ALL.into_iter().find(|known| known.name() == policy);
+            let known = SchedulingPolicy::ALL.into_iter().find(|known| known.name() == policy);
             partition.policy = known.ok_or_else(|| bad("policy", policy))?;
         }
         let limits = &mut partition.limits;

@@ -1,6 +1,6 @@
 //! Writing a file.
 
-use crate::{Cluster, Member, Partition, Policy, show_time};
+use crate::{Cluster, Member, Partition, SchedulingPolicy, show_time};
 use std::fmt::{Display, Write as _};
 use weft_cluster::hosts::{Host, Launch};
 
@@ -39,7 +39,9 @@ fn lines_of_partition(partition: &Partition) -> impl Iterator<Item = String> {
     lines.extend(limits.exclusive.then(|| "exclusive = true".to_owned()));
     lines.extend((partition.priority != 0).then(|| format!("priority = {}", partition.priority)));
     lines.extend((limits.highest != partition.priority).then(|| format!("highest = {}", limits.highest)));
-    lines.extend((partition.policy != Policy::Other).then(|| format!("policy = {}", quoted(partition.policy.name()))));
+    lines.extend(
+        (partition.policy != SchedulingPolicy::Other).then(|| format!("policy = {}", quoted(partition.policy.name()))),
+    );
     lines.into_iter()
 }
 

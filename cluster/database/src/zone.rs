@@ -1,6 +1,6 @@
 //! A whole zone for a name server, as text.
 
-use crate::records::{Block, records};
+use crate::records::{RecordBlock, records};
 use crate::{Cluster, Member};
 use std::fmt::Write as _;
 
@@ -50,7 +50,7 @@ pub fn zone(cluster: &Cluster, origin: &str, name_servers: &[String]) -> Result<
         let target = absolute(server, origin);
         let _ = writeln!(text, "_weftd._tcp IN SRV {at} 0 {} {target}", cluster.port);
     }
-    for Block { name, records } in records(cluster) {
+    for RecordBlock { name, records } in records(cluster) {
         for texts in records {
             let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
             let _ = writeln!(text, "{name} IN TXT {}", texts.join(" "));

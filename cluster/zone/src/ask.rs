@@ -19,12 +19,12 @@ const DATAGRAM_BYTES: u16 = 1232;
 
 /// What there is under a name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Found {
     Records(Vec<Texts>),
     Absent,
 }
 
-pub struct Asker {
+pub struct ZoneAsker {
     servers: Vec<SocketAddr>,
     /// Makes the numbers of questions, which nobody else can foresee.
     random: RandomState,
@@ -32,7 +32,7 @@ pub struct Asker {
 
 type Octets = Vec<u8>;
 
-impl Asker {
+impl ZoneAsker {
     pub fn new(servers: Vec<SocketAddr>) -> Self {
         Self { servers, random: RandomState::new() }
     }
@@ -41,7 +41,7 @@ impl Asker {
     ///
     /// # Errors
     /// No server gives an answer that can be used.
-    pub fn ask(&self, name: &str) -> Result<Answer, ZoneError> {
+    pub fn ask(&self, name: &str) -> Result<Found, ZoneError> {
         let mut why = Vec::new();
         for round in 0..ROUNDS {
             for server in &self.servers {
@@ -57,7 +57,7 @@ impl Asker {
         Err(ZoneError::Silent { name: name.to_owned(), why })
     }
 
-    fn ask_server(&self, server: SocketAddr, name: &str, round: usize) -> io::Result<Answer> {
+    fn ask_server(&self, server: SocketAddr, name: &str, round: usize) -> io::Result<Found> {
         let question = self.question(name, round)?;
         let mut answer = by_datagram(server, &question)?;
         if answer.header().tc() {
@@ -65,7 +65,7 @@ impl Asker {
         }
         match answer.header().rcode() {
             Rcode::NOERROR => texts_of(&answer),
-            Rcode::NXDOMAIN => Ok(Answer::Absent),
+            Rcode::NXDOMAIN => Ok(Found::Absent),
             other => Err(io::Error::other(format!("it refuses with {other}"))),
         }
     }
@@ -145,7 +145,7 @@ fn left_until(end: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn texts_of(answer: &Message<Octets>) -> io::Result<Answer> {
+fn texts_of(answer: &Message<Octets>) -> io::Result<Found> {
     let wrong = |_| io::Error::other("it sends what is no answer");
     let mut all = Vec::new();
     for record in answer.answer().map_err(wrong)?.limit_to_in::<Txt<_>>() {
@@ -154,5 +154,5 @@ fn texts_of(answer: &Message<Octets>) -> io::Result<Answer> {
         // A record with other bytes is none of ours.
         all.extend(texts.collect::<Result<Texts, _>>().ok());
     }
-    Ok(if all.is_empty() { Answer::Absent } else { Answer::Records(all) })
+    Ok(if all.is_empty() { Found::Absent } else { Found::Records(all) })
 }

@@ -15,8 +15,8 @@
 mod ask;
 mod source;
 
-use ask::{Answer, Asker};
-pub use source::{Place, PlaceError};
+use ask::{Found, ZoneAsker};
+pub use source::{PlaceError, ZonePlace};
 use weft_database::Cluster;
 use weft_database::records::{HEAD, block_name, read_blocks, read_head};
 
@@ -27,7 +27,7 @@ const BEGINNINGS: usize = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum ZoneError {
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    ZonePlace(#[from] PlaceError),
     #[error("no name server has answered for '{name}': {}", why.join("; "))]
     Silent { name: String, why: Vec<String> },
     #[error("there is no '{name}'")]
@@ -42,19 +42,19 @@ pub enum ZoneError {
 ///
 /// # Errors
 /// Nobody answers, there is none, or its records are wrong.
-pub fn read(place: &Place) -> Result<Cluster, ZoneError> {
-    let asker = Asker::new(place.servers()?);
+pub fn read(place: &ZonePlace) -> Result<Cluster, ZoneError> {
+    let asker = ZoneAsker::new(place.servers()?);
     let full = |name: &str| format!("{name}.{}", place.origin());
     'again: for _ in 0..BEGINNINGS {
         let name = full(HEAD);
-        let Answer::Records(records) = asker.ask(&name)? else { return Err(ZoneError::Absent { name }) };
+        let Found::Records(records) = asker.ask(&name)? else { return Err(ZoneError::Absent { name }) };
         let head = read_head(&records).map_err(|line| ZoneError::Wrong { what: vec![line] })?;
         let mut all = Vec::new();
         for number in 0..head.blocks {
             match asker.ask(&full(&block_name(number, head.version)))? {
-                Answer::Records(records) => all.extend(records),
+                Found::Records(records) => all.extend(records),
                 // It is a block of a version that is no more, or not yet there.
-                Answer::Absent => continue 'again,
+                Found::Absent => continue 'again,
             }
         }
         return read_blocks(&head, &all).map_err(|what| ZoneError::Wrong { what });

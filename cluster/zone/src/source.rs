@@ -14,7 +14,7 @@ const SERVERS_MAX: usize = 3;
 
 /// A zone, and perhaps the name server that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ZonePlace {
     origin: String,
     server: Option<SocketAddr>,
 }
@@ -27,7 +27,7 @@ pub enum PlaceError {
     Configuration { error: String },
 }
 
-impl Place {
+impl ZonePlace {
     /// Whether this is meant as one.
     pub fn is_meant(given: &str) -> bool {
         given.starts_with(PREFIX)
@@ -60,7 +60,7 @@ fn servers_in(text: &str) -> Vec<SocketAddr> {
     servers
 }
 
-impl FromStr for Place {
+impl FromStr for ZonePlace {
     type Err = PlaceError;
 
     fn from_str(given: &str) -> Result<Self, PlaceError> {
@@ -78,7 +78,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ZonePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PREFIX}{}", self.origin)?;
         self.server.map_or(Ok(()), |server| write!(f, "@{server}"))
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_zone_and_perhaps_a_server() {
-        let read = |given: &str| given.parse::<Place>().map(|place| place.to_string());
+        let read = |given: &str| given.parse::<ZonePlace>().map(|place| place.to_string());
         assert_eq!(read("dns:lab.example."), Ok("dns:lab.example".to_owned()));
         assert_eq!(read("dns:lab.example@10.0.0.1"), Ok("dns:lab.example@10.0.0.1:53".to_owned()));
         assert_eq!(read("dns:lab.example@[fd00::1]:5353"), Ok("dns:lab.example@[fd00::1]:5353".to_owned()));

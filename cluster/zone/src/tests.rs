@@ -7,7 +7,7 @@ use domain::rdata::Txt;
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::thread;
-use weft_database::records::{Block, records};
+use weft_database::records::{RecordBlock, records};
 
 const FILE: &str = "name = \"lab\"\nversion = 7\n[[member]]\nname = \"n1\"\n[[member]]\nname = \"n2\"\nslots = 3\n";
 
@@ -21,7 +21,7 @@ fn large() -> Cluster {
 }
 
 /// What a server says to a question: the records, cut off where it goes by a datagram and is long.
-fn answer(question: &[u8], blocks: &[Block], by_datagram: bool) -> Vec<u8> {
+fn answer(question: &[u8], blocks: &[RecordBlock], by_datagram: bool) -> Vec<u8> {
     let question = Message::from_octets(question.to_vec()).expect("a question");
     let name = question.first_question().expect("one").qname().to_string();
     let records = blocks.iter().find(|block| name == format!("{}.lab.example", block.name)).map(|block| &block.records);
@@ -42,7 +42,7 @@ fn answer(question: &[u8], blocks: &[Block], by_datagram: bool) -> Vec<u8> {
 
 /// A server that has the next version at each question, and keeps the last. Its datagrams are what `change` makes of
 /// them.
-fn serve(versions: Vec<Vec<Block>>, change: impl Fn(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static) -> Place {
+fn serve(versions: Vec<Vec<RecordBlock>>, change: impl Fn(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static) -> ZonePlace {
     let (listener, socket) = loop {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         if let Ok(socket) = UdpSocket::bind(listener.local_addr().expect("its address")) {

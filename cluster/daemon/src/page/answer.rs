@@ -33,23 +33,23 @@ const ALWAYS: [(HeaderName, &str); 4] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
 ];
 
-pub type Answer = Response<Full<Bytes>>;
+pub type PageAnswer = Response<Full<Bytes>>;
 
-pub struct Page<V> {
+pub struct PageServer<V> {
     view: V,
     token: Option<String>,
-    kept: RefCell<Option<Kept>>,
+    kept: RefCell<Option<KeptView>>,
     history: RefCell<History>,
 }
 
 /// The view of a moment, written once for all who ask then.
-struct Kept {
+struct KeptView {
     since: Instant,
     view: ClusterView,
     json: Option<Bytes>,
 }
 
-impl<V: Fn() -> ClusterView> Page<V> {
+impl<V: Fn() -> ClusterView> PageServer<V> {
     pub fn new(view: V, token: Option<String>) -> Self {
         let token = token.filter(|token| !token.is_empty());
         Self { view, token, kept: RefCell::default(), history: RefCell::default() }
@@ -64,7 +64,7 @@ impl<V: Fn() -> ClusterView> Page<V> {
         self.history.borrow_mut().add(&(self.view)());
     }
 
-    pub fn answer(&self, request: &Parts, peer: IpAddr) -> Answer {
+    pub fn answer(&self, request: &Parts, peer: IpAddr) -> PageAnswer {
         if request.method != Method::GET {
             let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "allowed is GET");
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
@@ -92,22 +92,22 @@ impl<V: Fn() -> ClusterView> Page<V> {
         }
     }
 
-    fn with_view<T>(&self, read: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with_view<T>(&self, read: impl FnOnce(&mut KeptView) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
         let fresh = kept.take().filter(|kept| kept.since.elapsed() <= FRESH);
-        let now = fresh.unwrap_or_else(|| Kept { since: Instant::now(), view: (self.view)(), json: None });
+        let now = fresh.unwrap_or_else(|| KeptView { since: Instant::now(), view: (self.view)(), json: None });
         read(kept.insert(now))
     }
 
     fn json(&self) -> Bytes {
-        self.with_view(|Kept { view, json, .. }| {
+        self.with_view(|KeptView { view, json, .. }| {
             // A view has no key that is no text, nothing else can fail.
             json.get_or_insert_with(|| serde_json::to_vec(view).unwrap_or_default().into()).clone()
         })
     }
 }
 
-fn answer_of(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
+fn answer_of(status: StatusCode, kind: &'static str, body: Bytes) -> PageAnswer {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
@@ -118,12 +118,12 @@ fn answer_of(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
     answer
 }
 
-fn plain(status: StatusCode, line: &'static str) -> Answer {
+fn plain(status: StatusCode, line: &'static str) -> PageAnswer {
     answer_of(status, "text/plain; charset=utf-8", Bytes::from_static(line.as_bytes()))
 }
 
 /// Sends the browser to the page without the token in its address, with the token as a cookie.
-fn keeping(token: &str) -> Answer {
+fn keeping(token: &str) -> PageAnswer {
     let mut answer = plain(StatusCode::SEE_OTHER, "see /");
     answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/"));
     let cookie = HeaderValue::try_from(format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"));

@@ -15,7 +15,7 @@ const SAMPLES_MAX: usize = 240;
 pub struct History {
     /// Of the last sample, in seconds since 1970.
     time: u64,
-    samples: VecDeque<Sample>,
+    samples: VecDeque<HourSample>,
     /// What the traffic had been then.
     #[serde(skip)]
     bytes: u64,
@@ -23,7 +23,7 @@ pub struct History {
 
 /// A moment of the whole cluster.
 #[derive(Serialize)]
-struct Sample {
+struct HourSample {
     time: u64,
     /// Of all hosts together.
     load: f32,
@@ -47,7 +47,7 @@ impl History {
         let more = if self.samples.is_empty() { 0 } else { bytes.saturating_sub(self.bytes) };
         let alive = view.members.iter().filter(|member| member.standing == Standing::Alive);
         let load: f64 = alive.filter_map(|member| member.load.as_ref()).map(|load| load.load).sum();
-        self.samples.push_back(Sample {
+        self.samples.push_back(HourSample {
             time: view.time,
             load: load as f32,
             used: view.members.iter().map(|member| member.used).sum(),
@@ -57,7 +57,7 @@ impl History {
             rate: more / seconds,
         });
         (self.time, self.bytes) = (view.time, bytes);
-        let is_old = |sample: &Sample| sample.time + HOUR < view.time;
+        let is_old = |sample: &HourSample| sample.time + HOUR < view.time;
         while self.samples.len() > SAMPLES_MAX || self.samples.front().is_some_and(is_old) {
             self.samples.pop_front();
         }

@@ -26,7 +26,7 @@ mod metrics;
 #[cfg(test)]
 mod tests;
 
-use answer::Page;
+use answer::PageServer;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
@@ -57,7 +57,7 @@ const RESPITE: Duration = Duration::from_millis(100);
 ///
 /// It runs on a `LocalSet`.
 pub async fn serve(listener: TcpListener, view: impl Fn() -> ClusterView + 'static, token: Option<String>) {
-    let page = Rc::new(Page::new(view, token));
+    let page = Rc::new(PageServer::new(view, token));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut samples = interval(history::EVERY);
     samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,7 +81,7 @@ pub async fn serve(listener: TcpListener, view: impl Fn() -> ClusterView + 'stat
     }
 }
 
-async fn connection<V>(stream: TcpStream, peer: SocketAddr, page: Rc<Page<V>>) -> hyper::Result<()>
+async fn connection<V>(stream: TcpStream, peer: SocketAddr, page: Rc<PageServer<V>>) -> hyper::Result<()>
 where
     V: Fn() -> ClusterView + 'static,
 {

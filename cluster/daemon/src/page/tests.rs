@@ -1,6 +1,6 @@
 //! What the page answers, and what it bears.
 
-use super::answer::{Answer, Page};
+use super::answer::{PageAnswer, PageServer};
 use super::history::History;
 use super::metrics::metrics;
 use super::{CONNECTIONS_MAX, serve};
@@ -23,15 +23,15 @@ fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Parts {
     builder.method(method).uri(path).body(()).expect("a request").into_parts().0
 }
 
-fn page(token: Option<&str>) -> Page<impl Fn() -> ClusterView> {
-    Page::new(|| made::view(12, 0), token.map(str::to_owned))
+fn page(token: Option<&str>) -> PageServer<impl Fn() -> ClusterView> {
+    PageServer::new(|| made::view(12, 0), token.map(str::to_owned))
 }
 
-fn status(answer: &Answer) -> u16 {
+fn status(answer: &PageAnswer) -> u16 {
     answer.status().as_u16()
 }
 
-fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
+fn header<'a>(answer: &'a PageAnswer, name: &str) -> &'a str {
     answer.headers().get(name).map_or("", |value| value.to_str().expect("text"))
 }
 
@@ -114,7 +114,7 @@ fn this_host_reads_without_a_token_but_not_under_a_foreign_name() {
         assert_eq!(under(host), 401, "{host}");
     }
     assert_eq!(status(&page.answer(&request("GET", "/view.json", &[("host", "localhost")]), THERE)), 401);
-    let empty = Page::new(|| made::view(1, 0), Some(String::new()));
+    let empty = PageServer::new(|| made::view(1, 0), Some(String::new()));
     assert_eq!(status(&empty.answer(&request("GET", "/?token=", &[]), THERE)), 401, "no token is no token");
 }
 
@@ -140,7 +140,7 @@ fn others_show_the_token_once_and_keep_it_as_a_cookie() {
 fn a_view_is_made_once_however_many_look() {
     let made = Rc::new(Cell::new(0));
     let counted = Rc::clone(&made);
-    let page = Page::new(
+    let page = PageServer::new(
         move || {
             counted.set(counted.get() + 1);
             ClusterView::default()

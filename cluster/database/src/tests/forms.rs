@@ -21,9 +21,10 @@ fn partition(members: usize) -> impl Strategy<Value = (Partition, Vec<usize>)> {
         order.truncate(count);
         let mut partition = Partition::new(String::new(), Vec::new());
         let highest = (priority + above).min(20);
-        partition.limits = Limits { ranks, time: time.map(Duration::from_secs), processes, highest, exclusive };
+        partition.limits =
+            PartitionLimits { ranks, time: time.map(Duration::from_secs), processes, highest, exclusive };
         (partition.users, partition.groups, partition.priority) = (users, groups, priority);
-        partition.policy = if fifo { Policy::Fifo } else { Policy::Other };
+        partition.policy = if fifo { SchedulingPolicy::Fifo } else { SchedulingPolicy::Other };
         partition.device = exclusive.then(|| "shm,tcp".to_owned());
         (partition, order)
     })

@@ -165,9 +165,9 @@ fn what_the_daemons_need_is_in_the_file() {
     // Those with the feature, and not more slots than it may have processes; the drained one belongs to it as before.
     assert_eq!(night.hosts, [host("node1", 4), host("node3", 0)]);
     assert_eq!(night.open_hosts(), [host("node1", 4)]);
-    assert_eq!((night.priority, night.policy), (-5, Policy::Fifo));
+    assert_eq!((night.priority, night.policy), (-5, SchedulingPolicy::Fifo));
     let time = Some(Duration::from_secs(36 * 3600));
-    let wanted = Limits { ranks: None, time, processes: Some(4), highest: 10, exclusive: true };
+    let wanted = PartitionLimits { ranks: None, time, processes: Some(4), highest: 10, exclusive: true };
     assert_eq!(night.limits, wanted);
 }
 

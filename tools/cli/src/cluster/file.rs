@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use weft_cluster::hosts::Launch;
 use weft_database::Cluster;
-use weft_zone::{Place, ZoneError};
+use weft_zone::{ZoneError, ZonePlace};
 
 pub const VARIABLE: &str = "WEFT_CLUSTER";
 const SYSTEM: &str = "/etc/weft";
@@ -51,7 +51,7 @@ pub fn is_system(path: &Path) -> bool {
 /// # Errors
 /// There is none, or several, or it has mistakes: a line for each.
 pub fn find() -> Result<ClusterFile, Slips> {
-    match variable(VARIABLE).as_deref().and_then(OsStr::to_str).filter(|given| Place::is_meant(given)) {
+    match variable(VARIABLE).as_deref().and_then(OsStr::to_str).filter(|given| ZonePlace::is_meant(given)) {
         Some(given) => ask(given),
         None => load(path()?),
     }
@@ -63,7 +63,7 @@ pub fn find() -> Result<ClusterFile, Slips> {
 /// There is none: a line that says why.
 pub fn ask(given: &str) -> Result<ClusterFile, Slips> {
     let failed = |error: ZoneError| vec![format!("'{given}': {error}")];
-    let place: Place = given.parse().map_err(|error| failed(ZoneError::Place(error)))?;
+    let place: ZonePlace = given.parse().map_err(|error| failed(ZoneError::ZonePlace(error)))?;
     let cluster = weft_zone::read(&place).map_err(failed)?;
     Ok(ClusterFile { path: given.into(), text: weft_database::write(&cluster), cluster })
 }
@@ -95,7 +95,7 @@ fn path_in(folders: &[PathBuf], given: Option<OsString>) -> Result<PathBuf, Stri
         };
     };
     let path = Path::new(&given);
-    if given.to_str().is_some_and(Place::is_meant) {
+    if given.to_str().is_some_and(ZonePlace::is_meant) {
         return Err(format!("{VARIABLE}: '{}' is a zone, and no file that can be changed here", path.display()));
     }
     if path.components().count() > 1 || path.extension().is_some_and(|end| end == "toml") {

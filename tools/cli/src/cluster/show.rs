@@ -2,7 +2,7 @@
 
 use super::file::{self, ClusterFile, Slips};
 use weft_cluster::hosts::Host;
-use weft_database::{Cluster, Member, Partition, Policy, show_time};
+use weft_database::{Cluster, Member, Partition, SchedulingPolicy, show_time};
 
 pub fn show(json: bool) -> Result<i32, Slips> {
     let ClusterFile { path, cluster, .. } = file::find()?;
@@ -48,7 +48,7 @@ fn of_partition(partition: &Partition) -> String {
     words.extend(limits.exclusive.then(|| "one user a host".to_owned()));
     let (least, most) = (partition.priority, limits.highest);
     words.extend((least != 0 || most != 0).then(|| format!("priority {least} to {most}")));
-    words.extend((partition.policy != Policy::Other).then(|| format!("policy {}", partition.policy.name())));
+    words.extend((partition.policy != SchedulingPolicy::Other).then(|| format!("policy {}", partition.policy.name())));
     words.extend(partition.users.as_ref().map(|users| format!("users {}", users.join(" "))));
     words.extend(partition.groups.as_ref().map(|groups| format!("groups {}", groups.join(" "))));
     words.extend(partition.device.as_ref().map(|order| format!("devices {order}")));

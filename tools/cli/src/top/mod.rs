@@ -70,20 +70,20 @@ fn look(client: &mut DaemonClient) -> Result<ClusterView> {
 }
 
 /// What the daemon has said: a view, what became of a demand, or why there is nothing more.
-enum Heard {
+enum DaemonSaid {
     View(Box<ClusterView>),
     Line(String),
     Gone(String),
 }
 
 /// Looks each second, and asks in between what it is told to, until nobody listens.
-fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<Heard>) {
+fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<DaemonSaid>) {
     loop {
         let said = match look(&mut client) {
-            Ok(view) => Heard::View(Box::new(view)),
-            Err(error) => Heard::Gone(format!("{error:#}")),
+            Ok(view) => DaemonSaid::View(Box::new(view)),
+            Err(error) => DaemonSaid::Gone(format!("{error:#}")),
         };
-        let is_end = matches!(said, Heard::Gone(_));
+        let is_end = matches!(said, DaemonSaid::Gone(_));
         if answers.send(said).is_err() || is_end {
             return;
         }
@@ -94,7 +94,7 @@ fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<Hear
                     Ok(other) => refusal(other).to_string(),
                     Err(error) => error.to_string(),
                 };
-                if answers.send(Heard::Line(line)).is_err() {
+                if answers.send(DaemonSaid::Line(line)).is_err() {
                     return;
                 }
             }
@@ -104,7 +104,7 @@ fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<Hear
     }
 }
 
-fn show(mut terminal: ratatui::DefaultTerminal, demands: &Sender<Demand>, heard: &Receiver<Heard>) -> Result<()> {
+fn show(mut terminal: ratatui::DefaultTerminal, demands: &Sender<Demand>, heard: &Receiver<DaemonSaid>) -> Result<()> {
     let mut state = TopState::default();
     loop {
         terminal.draw(|frame| draw::draw(frame, &state))?;
@@ -122,9 +122,9 @@ fn show(mut terminal: ratatui::DefaultTerminal, demands: &Sender<Demand>, heard:
         }
         while let Ok(said) = heard.try_recv() {
             match said {
-                Heard::View(view) => state.handle_view(*view),
-                Heard::Line(line) => state.handle_line(line),
-                Heard::Gone(why) => bail!("the daemon is silent: {why}"),
+                DaemonSaid::View(view) => state.handle_view(*view),
+                DaemonSaid::Line(line) => state.handle_line(line),
+                DaemonSaid::Gone(why) => bail!("the daemon is silent: {why}"),
             }
         }
     }
