@@ -19,7 +19,7 @@ const DATAGRAM_BYTES: u16 = 1232;
 
 /// What there is under a name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ZoneAnswer {
     Records(Vec<Texts>),
     Absent,
 }
@@ -41,7 +41,7 @@ impl ZoneAsker {
     ///
     /// # Errors
     /// No server gives an answer that can be used.
-    pub fn ask(&self, name: &str) -> Result<Found, ZoneError> {
+    pub fn ask(&self, name: &str) -> Result<ZoneAnswer, ZoneError> {
         let mut why = Vec::new();
         for round in 0..ROUNDS {
             for server in &self.servers {
@@ -57,7 +57,7 @@ impl ZoneAsker {
         Err(ZoneError::Silent { name: name.to_owned(), why })
     }
 
-    fn ask_server(&self, server: SocketAddr, name: &str, round: usize) -> io::Result<Found> {
+    fn ask_server(&self, server: SocketAddr, name: &str, round: usize) -> io::Result<ZoneAnswer> {
         let question = self.question(name, round)?;
         let mut answer = by_datagram(server, &question)?;
         if answer.header().tc() {
@@ -65,7 +65,7 @@ impl ZoneAsker {
         }
         match answer.header().rcode() {
             Rcode::NOERROR => texts_of(&answer),
-            Rcode::NXDOMAIN => Ok(Found::Absent),
+            Rcode::NXDOMAIN => Ok(ZoneAnswer::Absent),
             other => Err(io::Error::other(format!("it refuses with {other}"))),
         }
     }
@@ -145,7 +145,7 @@ fn left_until(end: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn texts_of(answer: &Message<Octets>) -> io::Result<Found> {
+fn texts_of(answer: &Message<Octets>) -> io::Result<ZoneAnswer> {
     let wrong = |_| io::Error::other("it sends what is no answer");
     let mut all = Vec::new();
     for record in answer.answer().map_err(wrong)?.limit_to_in::<Txt<_>>() {
@@ -154,5 +154,5 @@ fn texts_of(answer: &Message<Octets>) -> io::Result<Found> {
         // A record with other bytes is none of ours.
         all.extend(texts.collect::<Result<Texts, _>>().ok());
     }
-    Ok(if all.is_empty() { Found::Absent } else { Found::Records(all) })
+    Ok(if all.is_empty() { ZoneAnswer::Absent } else { ZoneAnswer::Records(all) })
 }

@@ -15,7 +15,7 @@
 mod ask;
 mod source;
 
-use ask::{Found, ZoneAsker};
+use ask::{ZoneAnswer, ZoneAsker};
 pub use source::{PlaceError, ZonePlace};
 use weft_database::Cluster;
 use weft_database::records::{HEAD, block_name, read_blocks, read_head};
@@ -47,14 +47,14 @@ pub fn read(place: &ZonePlace) -> Result<Cluster, ZoneError> {
     let full = |name: &str| format!("{name}.{}", place.origin());
     'again: for _ in 0..BEGINNINGS {
         let name = full(HEAD);
-        let Found::Records(records) = asker.ask(&name)? else { return Err(ZoneError::Absent { name }) };
+        let ZoneAnswer::Records(records) = asker.ask(&name)? else { return Err(ZoneError::Absent { name }) };
         let head = read_head(&records).map_err(|line| ZoneError::Wrong { what: vec![line] })?;
         let mut all = Vec::new();
         for number in 0..head.blocks {
             match asker.ask(&full(&block_name(number, head.version)))? {
-                Found::Records(records) => all.extend(records),
+                ZoneAnswer::Records(records) => all.extend(records),
                 // It is a block of a version that is no more, or not yet there.
-                Found::Absent => continue 'again,
+                ZoneAnswer::Absent => continue 'again,
             }
         }
         return read_blocks(&head, &all).map_err(|what| ZoneError::Wrong { what });

@@ -71,7 +71,8 @@ impl<V: Fn() -> ClusterView> PageServer<V> {
             return answer;
         }
         let shown = self.token.as_deref().is_some_and(|token| shows(request, token));
-        if !shown && !(peer.is_loopback() && is_for_this_host(&request.headers)) {
+        let is_near = peer.is_loopback() && is_for_this_host(&request.headers);
+        if !shown && !is_near {
             let mut answer =
                 plain(StatusCode::UNAUTHORIZED, "a token is needed, as /?token=TOKEN or Authorization: Bearer TOKEN");
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
