@@ -48,7 +48,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 33] = [
+    const ALL: [Need; 35] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::FortranCompiler,

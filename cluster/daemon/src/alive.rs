@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
-use weft_membership::{Condition, MemberId, Membership};
+use weft_membership::{Condition, MemberId, MembershipView};
 use weft_requests::Standing;
 
 const NONCE_BYTES: usize = 24;
@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 2048;
 
 /// What this member knows of the others.
 pub struct Alive {
-    machine: RefCell<Membership>,
+    machine: RefCell<MembershipView>,
     cipher: XChaCha20Poly1305,
     me: MemberId,
     addresses: RefCell<HashMap<MemberId, SocketAddr>>,
@@ -45,7 +45,7 @@ impl Alive {
         let (me, ids) = (MemberId::of(me), ids(members));
         let key = Blake2s256::new().chain_update(PURPOSE).chain_update(key).finalize();
         Self {
-            machine: RefCell::new(Membership::new(me, incarnation, &ids, incarnation, 0)),
+            machine: RefCell::new(MembershipView::new(me, incarnation, &ids, incarnation, 0)),
             cipher: XChaCha20Poly1305::new(&key),
             me,
             addresses: RefCell::default(),

@@ -3,7 +3,7 @@
 use crate::MemberId;
 use crate::datagram::{ANSWER, Datagram, IS_ANSWER, Unreadable};
 use crate::repute::Repute;
-use crate::view::Membership;
+use crate::view::MembershipView;
 
 /// A member that says it was heard by us so long ago was well then, if not now. Beats leave it behind by one turn.
 const BEHIND_NS: u64 = 1_200_000_000;
@@ -16,7 +16,7 @@ const DISORDER: i32 = 1024;
 /// This member takes another incarnation so often, where two daemons believe that they are the same one.
 const RENEW_NS: u64 = 1_000_000_000;
 
-impl Membership {
+impl MembershipView {
     /// These bytes came from this member.
     pub fn handle_datagram(&mut self, now_ns: u64, from: MemberId, bytes: &[u8]) {
         self.advance(now_ns);

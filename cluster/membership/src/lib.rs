@@ -12,17 +12,17 @@
 //! So the silence of a host is known to all within 3.8 s and some steps, and a host that freezes for two seconds is not
 //! noticed.
 //!
-//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`Membership::leave`]), or
-//! somebody knows ([`Membership::handle_death`]); and a later incarnation proves the death of the earlier one.
+//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`MembershipView::leave`]), or
+//! somebody knows ([`MembershipView::handle_death`]); and a later incarnation proves the death of the earlier one.
 //! Nothing is final but the end of an incarnation: a member that was suspect is alive as soon as it is heard, and one
 //! that was taken for dead comes back with the next incarnation by itself.
 //!
 //! The caller's loop, here with a network that brings everything at once:
 //!
 //! ```
-//! use weft_membership::{Membership, Condition, MemberId};
+//! use weft_membership::{MembershipView, Condition, MemberId};
 //! let members = [MemberId::of("node1"), MemberId::of("node2")];
-//! let mut views = members.map(|me| Membership::new(me, 1_700_000_000, &members, me.0, 0));
+//! let mut views = members.map(|me| MembershipView::new(me, 1_700_000_000, &members, me.0, 0));
 //! for _ in 0..4 {
 //!     for at in [0, 1] {
 //!         let due_ns = views[at].poll_timeout().expect("who has not left has something to do");
@@ -64,7 +64,7 @@ mod watch;
 
 pub use chance::Chance;
 pub use datagram::{DATAGRAM_BYTES, VERSION};
-pub use view::Membership;
+pub use view::MembershipView;
 
 /// How often a member shows its neighbours that it lives; each time up to a tenth sooner or later.
 pub const BEAT_NS: u64 = 1_000_000_000;
@@ -136,7 +136,7 @@ pub enum MemberChange {
 pub struct DroppedDatagrams {
     /// From no member, or from this one.
     pub strangers: u64,
-    /// Of another version; [`Membership::speaks`] says of which.
+    /// Of another version; [`MembershipView::speaks`] says of which.
     pub other_versions: u64,
     pub malformed: u64,
     /// For another member.

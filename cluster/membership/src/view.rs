@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 4096;
 
 /// One member's view of all.
 #[derive(Clone, Debug)]
-pub struct Membership {
+pub struct MembershipView {
     pub(crate) me: usize,
     pub(crate) roster: Roster,
     pub(crate) circles: Circles,
@@ -63,7 +63,7 @@ impl Neighbour {
     }
 }
 
-impl Membership {
+impl MembershipView {
     /// The member `me` of `members`, which may contain it or not. `incarnation` tells this start of its daemon from
     /// earlier ones and shall be higher (the time of day will do); `seed` is for random numbers.
     pub fn new(me: MemberId, incarnation: u64, members: &[MemberId], seed: u64, now_ns: u64) -> Self {

@@ -1,7 +1,7 @@
 //! The silence of neighbours: asking, accusing, and who takes over.
 
 use crate::datagram::{ANSWER, Datagram};
-use crate::view::{Membership, Neighbour};
+use crate::view::{MembershipView, Neighbour};
 use crate::{ASK_EVERY_NS, ASK_NS, SILENCE_NS};
 
 /// How many other neighbours of a silent one are asked.
@@ -11,7 +11,7 @@ const REACH_MAX: usize = 512;
 /// Who looks at more asks them, and nobody else about them.
 const REACH_WITH_HELPERS: usize = 4;
 
-impl Membership {
+impl MembershipView {
     /// Asks silent neighbours and those who may hear them, and accuses who was silent for too long.
     pub(crate) fn watch(&mut self) {
         for at in 0..self.neighbours.len() {

@@ -3,13 +3,13 @@
 mod simulation;
 
 use simulation::{SECOND_NS, SimulatedCluster};
-use weft_membership::{Chance, Membership, Condition, DATAGRAM_BYTES, MemberId, VERSION};
+use weft_membership::{Chance, MembershipView, Condition, DATAGRAM_BYTES, MemberId, VERSION};
 
 const MEMBERS: [MemberId; 4] = [MemberId(10), MemberId(20), MemberId(30), MemberId(40)];
 
 /// A machine, and its first datagram to `MEMBERS[1]`.
-fn machine(at: usize) -> (Membership, Vec<u8>) {
-    let mut machine = Membership::new(MEMBERS[at], 5, &MEMBERS, 1, 0);
+fn machine(at: usize) -> (MembershipView, Vec<u8>) {
+    let mut machine = MembershipView::new(MEMBERS[at], 5, &MEMBERS, 1, 0);
     machine.handle_timeout(0);
     let sent = std::iter::from_fn(|| machine.poll_transmit());
     let sent: Vec<_> = sent.collect();
@@ -17,7 +17,7 @@ fn machine(at: usize) -> (Membership, Vec<u8>) {
     (machine, beat)
 }
 
-fn drained(machine: &mut Membership) -> Vec<(MemberId, Vec<u8>)> {
+fn drained(machine: &mut MembershipView) -> Vec<(MemberId, Vec<u8>)> {
     std::iter::from_fn(|| machine.poll_transmit()).collect()
 }
 
@@ -133,7 +133,7 @@ fn overheard(cluster: &mut SimulatedCluster, by: usize) -> Vec<(MemberId, Vec<u8
 
 #[test]
 fn datagrams_that_nobody_fetches_are_dropped() {
-    let mut machine = Membership::new(MEMBERS[0], 5, &MEMBERS, 1, 0);
+    let mut machine = MembershipView::new(MEMBERS[0], 5, &MEMBERS, 1, 0);
     for _ in 0..10_000 {
         let now_ns = machine.poll_timeout().expect("it beats");
         machine.handle_timeout(now_ns);
@@ -164,7 +164,7 @@ fn members_come_and_go_with_the_database() {
 
 #[test]
 fn a_member_alone_waits_for_nothing_but_its_beat() {
-    let mut alone = Membership::new(MEMBERS[0], 5, &[], 1, 0);
+    let mut alone = MembershipView::new(MEMBERS[0], 5, &[], 1, 0);
     for _ in 0..100 {
         let now_ns = alone.poll_timeout().expect("it beats");
         alone.handle_timeout(now_ns);

@@ -4,7 +4,7 @@
 
 mod wheel;
 
-use weft_membership::{Chance, Membership, Condition, MemberChange, MemberId};
+use weft_membership::{Chance, MembershipView, Condition, MemberChange, MemberId};
 use wheel::{Happening, Wheel};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -29,7 +29,7 @@ impl Default for Weather {
 }
 
 pub struct Node {
-    pub machine: Membership,
+    pub machine: MembershipView,
     pub incarnation: u64,
     pub is_up: bool,
     /// Until then it does nothing, and what comes waits.
@@ -159,7 +159,7 @@ impl SimulatedCluster {
     }
 
     /// Gives a node's machine something to do.
-    pub fn with(&mut self, at: usize, act: impl FnOnce(&mut Membership, u64)) {
+    pub fn with(&mut self, at: usize, act: impl FnOnce(&mut MembershipView, u64)) {
         let clock_ns = self.now_ns + self.nodes[at].ahead_ns;
         act(&mut self.nodes[at].machine, clock_ns);
         self.drain(at);
@@ -266,7 +266,7 @@ impl SimulatedCluster {
 }
 
 fn node(members: &[MemberId], at: usize, incarnation: u64, seed: u64, now_ns: u64) -> Node {
-    let machine = Membership::new(members[at], incarnation, members, seed, now_ns);
+    let machine = MembershipView::new(members[at], incarnation, members, seed, now_ns);
     let (frozen_ns, slow_ns, timer_ns, side, ahead_ns) = (0, 0, u64::MAX, 0, 0);
     Node { machine, incarnation, is_up: true, frozen_ns, slow_ns, hears: true, speaks: true, side, ahead_ns, timer_ns }
 }
