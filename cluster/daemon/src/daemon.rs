@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, mpsc};
 use weft_cluster::hosts::Map;
 use weft_database::{Cluster, Member};
-use weft_requests::{Demand, Grant, JobName, Placing, Reply, Standing};
+use weft_requests::{ClusterView, Demand, Grant, JobName, Placing, Reply, Standing};
 
 /// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
 const GIVEN_UP: u64 = 40;
@@ -66,6 +66,11 @@ pub struct Daemon {
     /// Somebody who may has asked it to end.
     pub stop: Notify,
     strangers: Cell<u64>,
+    /// The cluster as the server in charge has said last, and whether it is being asked.
+    pub seen: RefCell<ClusterView>,
+    pub is_looking: Cell<bool>,
+    /// Where the page is.
+    pub page: RefCell<Option<SocketAddr>>,
 }
 
 /// Seconds since 1970.
@@ -99,6 +104,9 @@ impl Daemon {
             changed: Notify::new(),
             stop: Notify::new(),
             strangers: Cell::new(0),
+            seen: RefCell::default(),
+            is_looking: Cell::new(false),
+            page: RefCell::default(),
         });
         daemon.find_jobs_again()?;
         Ok(daemon)
@@ -183,7 +191,7 @@ impl Daemon {
         self.cluster().servers.iter().find(may_be).cloned()
     }
 
-    fn is_in_charge(&self) -> bool {
+    pub fn is_in_charge(&self) -> bool {
         self.server_in_charge().as_ref() == Some(&self.me.member)
     }
 

@@ -137,6 +137,10 @@ impl Daemon {
             },
             Demand::Drain { ref member, .. } => self.ask_member(asker, &member.clone(), demand).await,
             Demand::Finished { most } => self.ended_jobs(asker, most).map_or_else(refused, Reply::Records),
+            Demand::Page => match *self.page.borrow() {
+                Some(place) => Reply::Page(format!("http://{place}/")),
+                None => Reply::Refused("it serves no page".to_owned()),
+            },
             Demand::Stop if !asker.is_root() && asker.uid != self.me.uid => {
                 Reply::Refused(format!("user '{}' may not end it", asker.user))
             }

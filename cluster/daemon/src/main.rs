@@ -25,7 +25,6 @@ mod home;
 mod launcher;
 mod local;
 mod orders;
-#[cfg_attr(not(test), expect(dead_code, reason = "what listens for it is not there yet"))]
 mod page;
 mod records;
 mod report;
@@ -74,6 +73,12 @@ struct ServeArguments {
     /// The name of the local socket [default: one that tells the user]
     #[arg(long, value_name = "NAME")]
     socket: Option<String>,
+    /// Where the page for browsers is served [default: port 7338 of this host alone, 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7338")]
+    page: SocketAddr,
+    /// What others than this host must show to see the page: a file with one word, which only its owner can read
+    #[arg(long, value_name = "FILE")]
+    page_token: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -135,6 +140,7 @@ async fn serve(given: ServeArguments) -> Result<()> {
     let daemon = Daemon::new(Me { member, uid, key, file }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(alive::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
+    serve_page(&daemon, given.page, given.page_token.as_deref()).await?;
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         () = accept_clients(&daemon, clients) => {}
@@ -147,6 +153,21 @@ async fn serve(given: ServeArguments) -> Result<()> {
         }
     }
     daemon.alive.leave(&sockets).await;
+    Ok(())
+}
+
+/// The page is no reason not to serve jobs: where its place is taken, that is told.
+async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>) -> Result<()> {
+    let token = token.map(weft_lanes::key::content).transpose()?;
+    let token = token.map(|token| String::from_utf8_lossy(&token).trim().to_owned());
+    match TcpListener::bind(place).await {
+        Ok(listener) => {
+            *daemon.page.borrow_mut() = listener.local_addr().ok();
+            let of = Rc::clone(daemon);
+            tokio::task::spawn_local(page::serve(listener, move || of.page_view(), token));
+        }
+        Err(error) => eprintln!("weftd: the page cannot be served at {place}: {error}"),
+    }
     Ok(())
 }
 

@@ -1,9 +1,29 @@
 //! The whole cluster, as a server sees it.
 
+use crate::between::Asker;
 use crate::daemon::{Daemon, now};
-use weft_requests::{ClusterView, JobView, MemberView, PartitionView, QueuedView};
+use std::rc::Rc;
+use weft_requests::{ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView, Reply};
 
 impl Daemon {
+    /// What the page shows: what this server knows, or what the one in charge has said last; it is asked for more.
+    pub fn page_view(self: &Rc<Self>) -> ClusterView {
+        if self.is_in_charge() {
+            return self.view();
+        }
+        if !self.is_looking.replace(true) {
+            let daemon = Rc::clone(self);
+            tokio::task::spawn_local(async move {
+                let asker = Asker { user: String::new(), uid: daemon.me.uid, groups: Vec::new(), pid: 0 };
+                if let Reply::View(view) = daemon.ask_servers(&asker, &Demand::Look { ranks: false }).await {
+                    *daemon.seen.borrow_mut() = *view;
+                }
+                daemon.is_looking.set(false);
+            });
+        }
+        self.seen.borrow().clone()
+    }
+
     /// What there is to see now.
     pub fn view(&self) -> ClusterView {
         let cluster = self.cluster();

@@ -85,6 +85,8 @@ pub enum Demand {
     Drain { member: String, slots: Option<usize> },
     /// Records of jobs that have ended, the newest first.
     Finished { most: usize },
+    /// Where its page is. Answered by [`Reply::Page`].
+    Page,
     /// The daemon of this host ends. Jobs go on.
     Stop,
 }
@@ -110,6 +112,8 @@ pub enum Reply {
     Pass(Pass),
     View(Box<ClusterView>),
     Records(Vec<JobRecord>),
+    /// What a browser is given.
+    Page(String),
     Done,
     /// Why not, in one line.
     Refused(String),

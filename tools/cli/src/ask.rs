@@ -2,6 +2,7 @@
 
 use crate::EXIT_USAGE;
 use anyhow::{Context, Result};
+use std::io::IsTerminal;
 use weft_records::JobRecord;
 use weft_requests::client::{DaemonClient, refusal};
 use weft_requests::{ClusterView, Demand, JobName, JobView, MemberView, QueuedView, Reply, Standing};
@@ -79,6 +80,25 @@ pub fn drain(given: &DrainArguments) -> Result<i32> {
 fn done(reply: Reply) -> Result<()> {
     match reply {
         Reply::Done => Ok(()),
+        other => Err(refusal(other).into()),
+    }
+}
+
+/// Where the page of the cluster is; a browser is opened where there is a desktop.
+///
+/// # Errors
+/// No daemon answers, or it has none.
+pub fn page() -> Result<i32> {
+    match daemon()?.ask(&Demand::Page)? {
+        Reply::Page(address) => {
+            println!("{address}");
+            let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+            if has_desktop && std::io::stdout().is_terminal() {
+                // Where it cannot be started, the address is there.
+                let _ = std::process::Command::new("xdg-open").arg(&address).spawn();
+            }
+            Ok(0)
+        }
         other => Err(refusal(other).into()),
     }
 }

@@ -53,6 +53,8 @@ pub enum ClusterCommand {
     Start,
     /// End the daemon of each member. Jobs go on.
     Stop,
+    /// Say where the page is that shows hosts, queue and jobs, and open it where there is a desktop.
+    Page,
     /// Print the unit with which systemd starts the daemon of this host.
     Unit,
     /// Take what a member needs from standard input, and start its daemon; for weft cluster start.
@@ -94,6 +96,7 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Apply => members::apply(),
         ClusterCommand::Start => daemons::start(),
         ClusterCommand::Stop => daemons::stop(),
+        ClusterCommand::Page => crate::ask::page().map_err(|error| vec![format!("{error:#}")]),
         ClusterCommand::Unit => daemons::unit(),
         ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
         ClusterCommand::End { .. } => daemons::end(),
