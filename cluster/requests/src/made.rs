@@ -3,9 +3,9 @@
 use crate::{ClusterView, Flow, JobName, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
 
 /// Numbers that look like chance, and are the same each time.
-struct Chance(u64);
+struct Fortune(u64);
 
-impl Chance {
+impl Fortune {
     fn below(&mut self, most: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -35,7 +35,7 @@ const WAITS: [&str; 4] = [
 
 /// A cluster of so many hosts, so many seconds after its beginning.
 pub fn view(hosts: usize, seconds: u64) -> ClusterView {
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut chance = Fortune(0x9e37_79b9_7f4a_7c15);
     let names: Vec<String> =
         (1..=hosts).map(|at| if hosts < 100 { format!("node{at:02}") } else { format!("n{at:03}") }).collect();
     let jobs = jobs(&mut chance, &names, seconds);
@@ -55,7 +55,7 @@ pub fn view(hosts: usize, seconds: u64) -> ClusterView {
     ClusterView { cluster, version: 42, time: NOW + seconds, server, members, partitions, queue, jobs, traffic }
 }
 
-fn member(chance: &mut Chance, at: usize, name: &str, jobs: &[JobView]) -> MemberView {
+fn member(chance: &mut Fortune, at: usize, name: &str, jobs: &[JobView]) -> MemberView {
     let of_jobs = jobs.iter().flat_map(|job| &job.hosts).filter(|(host, _)| host == name);
     let used: usize = of_jobs.map(|(_, ranks)| ranks).sum();
     let standing = match at % 61 {
@@ -79,7 +79,7 @@ fn member(chance: &mut Chance, at: usize, name: &str, jobs: &[JobView]) -> Membe
     MemberView { name: name.to_owned(), standing, since: 754, slots, usual_slots: 16, used, load, trouble }
 }
 
-fn jobs(chance: &mut Chance, names: &[String], seconds: u64) -> Vec<JobView> {
+fn jobs(chance: &mut Fortune, names: &[String], seconds: u64) -> Vec<JobView> {
     let usable: Vec<&String> =
         names.iter().enumerate().filter(|(at, _)| ![5, 7, 10].contains(&(at % 61))).map(|(_, name)| name).collect();
     let mut jobs = Vec::new();
@@ -108,14 +108,14 @@ fn jobs(chance: &mut Chance, names: &[String], seconds: u64) -> Vec<JobView> {
     jobs
 }
 
-fn of_rank(chance: &mut Chance, rank: usize, host: &str) -> RankView {
+fn of_rank(chance: &mut Fortune, rank: usize, host: &str) -> RankView {
     let blocked = (chance.below(10) < 4).then(|| WAITS[chance.below(4) as usize].to_owned());
     let seconds = if chance.below(40) == 0 { 12.0 + chance.share() * 40.0 } else { chance.share() };
     RankView { rank: rank as u32, host: host.to_owned(), pid: 4000 + rank as u32, blocked, seconds }
 }
 
 /// Neighbours of a job talk, and a little all do.
-fn traffic(chance: &mut Chance, jobs: &[JobView], seconds: u64) -> Vec<Flow> {
+fn traffic(chance: &mut Fortune, jobs: &[JobView], seconds: u64) -> Vec<Flow> {
     let mut flows = Vec::new();
     for hosts in jobs.iter().map(|job| &job.hosts) {
         for (one, (from, _)) in hosts.iter().enumerate() {
@@ -130,7 +130,7 @@ fn traffic(chance: &mut Chance, jobs: &[JobView], seconds: u64) -> Vec<Flow> {
     flows
 }
 
-fn queued(chance: &mut Chance, at: usize, now: u64) -> QueuedView {
+fn queued(chance: &mut Fortune, at: usize, now: u64) -> QueuedView {
     let (program, _, user) = PROGRAMS[(at + 2) % PROGRAMS.len()];
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
     let reason = if at == 0 { "no room".to_owned() } else { format!("{at} before it") };

@@ -191,7 +191,7 @@ fn age(now: u64, since: u64) -> String {
     let seconds = now.saturating_sub(since);
     match seconds {
         ..120 => format!("{seconds} s"),
-        ..7200 => format!("{} min", seconds / 60),
+        120..7200 => format!("{} min", seconds / 60),
         _ => format!("{} h", seconds / 3600),
     }
 }

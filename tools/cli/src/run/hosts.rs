@@ -89,7 +89,7 @@ pub struct Given {
 enum HostSource {
     Listed,
     /// Of which cluster, if its daemons are to be asked for room.
-    Partition(Partition, Option<String>),
+    Partition(Box<Partition>, Option<String>),
     /// With the ranks that were asked for there.
     Allocation(Option<usize>),
 }
@@ -171,7 +171,7 @@ impl HostArguments {
         }
         // Who says how hosts are reached does without daemons.
         let asked = (self.launch.is_none() && !self.stage).then_some(cluster.name);
-        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Partition(partition, asked))))
+        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Partition(Box::new(partition), asked))))
     }
 
     fn given(self, defaults: &Defaults, hosts: Vec<Host>, launch: Launch, option: String, source: HostSource) -> Given {
