@@ -4,7 +4,6 @@
 //! 24 bytes of nonce, then sealed the number of the sender (8 bytes, lowest first) and what the machine says. What cannot
 //! be opened is dropped.
 
-use crate::daemon::Daemon;
 use crate::seal::Secret;
 use anyhow::{Context, Result};
 use blake2::{Blake2s256, Digest};
@@ -13,8 +12,7 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use weft_membership::{Condition, MemberId, MembershipView};
@@ -24,19 +22,15 @@ const NONCE_BYTES: usize = 24;
 const SENDER_BYTES: usize = 8;
 /// So that the same key is never used for two things.
 const PURPOSE: &[u8] = b"weftd: who is alive";
-/// Names of members are looked up again so often.
-const LOOK_UP: Duration = Duration::from_secs(30);
-/// Nothing is longer.
-const MOST_BYTES: usize = 2048;
 
 /// What this member knows of the others.
 pub struct Alive {
-    machine: RefCell<MembershipView>,
+    pub machine: RefCell<MembershipView>,
     cipher: XChaCha20Poly1305,
     me: MemberId,
-    addresses: RefCell<HashMap<MemberId, SocketAddr>>,
-    begun: Instant,
-    changed: Notify,
+    pub addresses: RefCell<HashMap<MemberId, SocketAddr>>,
+    pub begun: Instant,
+    pub changed: Notify,
 }
 
 impl Alive {
@@ -54,7 +48,7 @@ impl Alive {
         }
     }
 
-    fn now_ns(&self) -> u64 {
+    pub fn now_ns(&self) -> u64 {
         self.begun.elapsed().as_nanos() as u64
     }
 
@@ -84,7 +78,7 @@ impl Alive {
         Some([&nonce[..], &sealed].concat())
     }
 
-    fn opened(&self, bytes: &[u8]) -> Option<(MemberId, Vec<u8>)> {
+    pub fn opened(&self, bytes: &[u8]) -> Option<(MemberId, Vec<u8>)> {
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
         let said = self.cipher.decrypt(XNonce::from_slice(nonce), sealed).ok()?;
         let (sender, said) = said.split_first_chunk::<SENDER_BYTES>()?;
@@ -92,15 +86,14 @@ impl Alive {
     }
 
     /// Sends what is to be sent. What is lost on the way is the machine's to bear, so what cannot be sent is, too.
-    async fn send(&self, sockets: &[UdpSocket]) {
+    pub async fn send(&self, sockets: &[UdpSocket]) {
         loop {
             let next = self.machine.borrow_mut().poll_transmit();
             let Some((to, bytes)) = next else { return };
             let address = self.addresses.borrow().get(&to).copied();
             if let (Some(address), Some(bytes)) = (address, self.sealed(&bytes)) {
-                let fits = |socket: &&UdpSocket| {
-                    socket.local_addr().is_ok_and(|ours| ours.is_ipv4() == address.is_ipv4())
-                };
+                let fits =
+                    |socket: &&UdpSocket| socket.local_addr().is_ok_and(|ours| ours.is_ipv4() == address.is_ipv4());
                 if let Some(socket) = sockets.iter().find(fits) {
                     let _ = socket.send_to(&bytes, address).await;
                 }
@@ -117,74 +110,6 @@ impl Alive {
 
 fn ids(members: &[String]) -> Vec<MemberId> {
     members.iter().map(|name| MemberId::of(name)).collect()
-}
-
-/// Takes datagrams and sends them, for as long as the daemon lives.
-pub async fn watch(daemon: Rc<Daemon>, sockets: Rc<Vec<UdpSocket>>) {
-    let looking_up = tokio::task::spawn_local(look_up(Rc::clone(&daemon)));
-    let alive = &daemon.alive;
-    let mut place = [0; MOST_BYTES];
-    loop {
-        alive.send(&sockets).await;
-        let is_news = std::iter::from_fn(|| alive.machine.borrow_mut().poll_event()).count() > 0;
-        if is_news {
-            daemon.decide();
-        }
-        let due = alive.machine.borrow().poll_timeout();
-        let due = due.map(|due_ns| alive.begun + Duration::from_nanos(due_ns));
-        let sleep = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            bytes = receive(&sockets, &mut place) => {
-                if let Some((from, said)) = alive.opened(&place[..bytes]) {
-                    alive.machine.borrow_mut().handle_datagram(alive.now_ns(), from, &said);
-                }
-            }
-            () = sleep => alive.machine.borrow_mut().handle_timeout(alive.now_ns()),
-            () = alive.changed.notified() => {}
-        }
-        if looking_up.is_finished() {
-            return;
-        }
-    }
-}
-
-/// The length of the next datagram of any of the sockets.
-async fn receive(sockets: &[UdpSocket], place: &mut [u8]) -> usize {
-    loop {
-        let ready = sockets.iter().map(|socket| Box::pin(socket.readable()));
-        let at = first(ready.collect()).await;
-        if let Some(Ok((bytes, _))) = sockets.get(at).map(|socket| socket.try_recv_from(place)) {
-            return bytes;
-        }
-    }
-}
-
-/// The number of the first that is ready.
-async fn first<F: Future + Unpin>(mut all: Vec<F>) -> usize {
-    std::future::poll_fn(|context| {
-        let ready = all.iter_mut().position(|one| std::pin::Pin::new(one).poll(context).is_ready());
-        ready.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-    })
-    .await
-}
-
-/// Looks up where members are, again and again.
-async fn look_up(daemon: Rc<Daemon>) {
-    loop {
-        let cluster = daemon.cluster();
-        for member in &cluster.members {
-            if let Some(address) = daemon.addresses_of(&member.name).await.ok().and_then(|all| all.first().copied()) {
-                daemon.alive.addresses.borrow_mut().insert(MemberId::of(&member.name), address);
-            }
-        }
-        daemon.alive.changed.notify_one();
-        tokio::time::sleep(LOOK_UP).await;
-    }
 }
 
 /// Sockets for datagrams at these addresses.

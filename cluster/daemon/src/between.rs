@@ -4,8 +4,8 @@
 //! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks are.
 //! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
-use crate::daemon::Daemon;
-use crate::seal::{self, Preamble, SealedReader, SealedWriter, message};
+use crate::report::Report;
+use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -18,14 +18,12 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use weft_requests::{Demand, JobName, Pass, Placing, Reply};
 
-use crate::report::Report;
-
 /// How long a host may take to be reached.
-const CONNECT: Duration = Duration::from_secs(4);
+pub const CONNECT: Duration = Duration::from_secs(4);
+/// A member that is silent for so long is no longer connected.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long an answer may take that needs no waiting.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Calls that a connection has at the same time: more are not read.
-const MOST_CALLS: usize = 4096;
 
 /// Who asks: what the kernel of its host has said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,13 +72,13 @@ pub enum Response {
 }
 
 impl Response {
-    fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         !matches!(self, Self::Reply(_))
     }
 }
 
 #[derive(Serialize, Deserialize)]
-enum Envelope {
+pub enum Envelope {
     Call(u64, Errand),
     Cancel(u64),
     Response(u64, Response),
@@ -116,10 +114,10 @@ impl Link {
     ///
     /// # Errors
     /// It cannot be reached at any of the addresses, or is not of this cluster.
-    pub async fn connect(daemon: &Rc<Daemon>, member: &str, addresses: &[SocketAddr]) -> Result<Rc<Self>> {
+    pub async fn connect(key: &Secret, cluster: &str, member: &str, addresses: &[SocketAddr]) -> Result<Rc<Self>> {
         let mut failed = anyhow::anyhow!("member '{member}' has no address");
         for address in addresses {
-            match tokio::time::timeout(CONNECT, Self::open(daemon, member, *address)).await {
+            match tokio::time::timeout(CONNECT, Self::open(key, cluster, member, *address)).await {
                 Ok(Ok(link)) => return Ok(link),
                 Ok(Err(error)) => failed = error.context(format!("member '{member}' at {address}")),
                 Err(_) => failed = anyhow::anyhow!("member '{member}' at {address}: no answer"),
@@ -128,14 +126,14 @@ impl Link {
         Err(failed)
     }
 
-    async fn open(daemon: &Rc<Daemon>, member: &str, address: SocketAddr) -> Result<Rc<Self>> {
-        let stream = TcpStream::connect(address).await?;
-        let (reader, writer) = seal::initiate(stream, Preamble::Daemon, &daemon.me.key).await?;
+    async fn open(key: &Secret, cluster: &str, member: &str, address: SocketAddr) -> Result<Rc<Self>> {
+        let stream = seal::watched(TcpStream::connect(address).await?, SILENCE)?;
+        let (reader, writer) = seal::initiate(stream, Preamble::Daemon, key).await?;
         let (out, letters) = mpsc::unbounded_channel();
         let link = Rc::new(Self { out, waiting: RefCell::default(), next: Cell::new(0) });
         tokio::task::spawn_local(write_all(letters, writer));
         tokio::task::spawn_local(Rc::clone(&link).read_responses(reader));
-        let greeting = Errand::Greet { cluster: daemon.cluster_name(), member: member.to_owned() };
+        let greeting = Errand::Greet { cluster: cluster.to_owned(), member: member.to_owned() };
         match link.ask(greeting).last().await? {
             Response::Version(_) => Ok(link),
             Response::Failed(reason) => bail!("{reason}"),
@@ -175,12 +173,9 @@ impl Link {
 }
 
 impl Asking {
-    /// A call of this daemon to itself.
-    pub fn here(daemon: &Rc<Daemon>, errand: Errand) -> Self {
-        let (sender, responses) = mpsc::unbounded_channel();
-        let daemon = Rc::clone(daemon);
-        let task = tokio::task::spawn_local(async move { daemon.carry_out(errand, sender).await });
-        Self { how: Way::Near(task.abort_handle()), responses }
+    /// A call that this task carries out here.
+    pub fn near(task: AbortHandle, responses: mpsc::UnboundedReceiver<Response>) -> Self {
+        Self { how: Way::Near(task), responses }
     }
 
     /// The next thing that comes back.
@@ -212,7 +207,7 @@ impl Drop for Asking {
 }
 
 /// Writes what is to be sent, until the connection breaks or is told to end.
-async fn write_all(mut letters: mpsc::UnboundedReceiver<Envelope>, mut writer: SealedWriter) {
+pub async fn write_all(mut letters: mpsc::UnboundedReceiver<Envelope>, mut writer: SealedWriter) {
     while let Some(letter) = letters.recv().await {
         if matches!(letter, Envelope::Cancel(u64::MAX)) {
             break;
@@ -223,48 +218,4 @@ async fn write_all(mut letters: mpsc::UnboundedReceiver<Envelope>, mut writer: S
         }
     }
     writer.close().await;
-}
-
-/// Serves a daemon that has connected, until it goes.
-pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
-    let sealed = tokio::time::timeout(CONNECT, seal::respond(stream, Preamble::Daemon, &daemon.me.key)).await;
-    let Ok(Ok((mut reader, writer))) = sealed else { return daemon.count_stranger() };
-    let (out, letters) = mpsc::unbounded_channel();
-    tokio::task::spawn_local(write_all(letters, writer));
-    let mut calls: HashMap<u64, AbortHandle> = HashMap::new();
-    while let Ok(Some(bytes)) = message::read(&mut reader).await {
-        match serde_json::from_slice(&bytes) {
-            Ok(Envelope::Call(number, errand)) => {
-                if calls.len() >= MOST_CALLS {
-                    calls.retain(|_, call| !call.is_finished());
-                }
-                if calls.len() >= MOST_CALLS {
-                    break;
-                }
-                let call = answer(Rc::clone(&daemon), number, errand, out.clone());
-                calls.insert(number, tokio::task::spawn_local(call).abort_handle());
-            }
-            Ok(Envelope::Cancel(number)) => {
-                calls.remove(&number).inspect(AbortHandle::abort);
-            }
-            _ => break,
-        }
-    }
-    calls.values().for_each(AbortHandle::abort);
-    let _ = out.send(Envelope::Cancel(u64::MAX));
-}
-
-/// Carries out one errand, and sends what comes back as it comes.
-async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::UnboundedSender<Envelope>) {
-    let (sender, mut responses) = mpsc::unbounded_channel::<Response>();
-    let pass_on = async {
-        while let Some(response) = responses.recv().await {
-            let is_last = response.is_last();
-            if out.send(Envelope::Response(number, response)).is_err() || is_last {
-                return;
-            }
-        }
-        let _ = out.send(Envelope::Response(number, Response::Failed("it has no answer".to_owned())));
-    };
-    tokio::join!(daemon.carry_out(errand, sender), pass_on);
 }

@@ -6,7 +6,6 @@
 //! output are the agent's. Both ends of the way are processes of the job, so daemons may end under it. A host that is silent
 //! for [`SILENCE`] is given up by both.
 
-use crate::daemon::Daemon;
 use crate::seal::{self, MOST_PART_BYTES, Preamble, SealedReader, SealedWriter, Secret, TicketId};
 use anyhow::{Context, Result, anyhow, bail};
 use nix::unistd::{User, initgroups, setgid, setuid};
@@ -14,7 +13,7 @@ use rustix::process::{getpid, setpriority_process};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -24,7 +23,7 @@ use weft_requests::client::DaemonClient;
 use weft_requests::{Demand, JobName, Pass, Reply};
 
 /// What tells the door whom it is for; nobody else has it in the environment.
-const VARIABLE: &str = "WEFTD_ADMISSION";
+pub const VARIABLE: &str = "WEFTD_ADMISSION";
 /// How long a ticket is good for.
 const VALID: Duration = Duration::from_secs(60);
 /// Tickets that are out at the same time.
@@ -96,22 +95,6 @@ pub fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     Some(bytes)
 }
 
-impl Daemon {
-    /// Opens the door for who shows a ticket.
-    ///
-    /// # Errors
-    /// The process cannot be started.
-    pub fn open_door(&self, stream: TcpStream, admission: &Admission) -> Result<()> {
-        let connection: OwnedFd = stream.into_std()?.into();
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("door").env_clear().env(VARIABLE, serde_json::to_string(admission)?);
-        command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
-        let mut child = command.spawn()?;
-        tokio::task::spawn_local(async move { child.wait().await });
-        Ok(())
-    }
-}
-
 /// The process of the door: becomes the user, then hears what to start.
 ///
 /// # Errors
@@ -125,7 +108,7 @@ pub async fn serve() -> Result<()> {
     let connection = std::io::stdin().as_fd().try_clone_to_owned()?;
     let stream = std::net::TcpStream::from(connection);
     stream.set_nonblocking(true)?;
-    let stream = watched(TcpStream::from_std(stream)?)?;
+    let stream = seal::watched(TcpStream::from_std(stream)?, SILENCE)?;
     let (mut reader, mut writer) = seal::respond(stream, Preamble::Ticket(admission.ticket), &admission.secret).await?;
     let words = seal::message::read(&mut reader).await?.context("nothing to start")?;
     let words: Vec<String> = serde_json::from_slice(&words)?;
@@ -246,7 +229,8 @@ pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
     let (ticket, secret) = (unhex(&pass.ticket), unhex(&pass.secret));
     let (Some(ticket), Some(secret)) = (ticket, secret) else { bail!("the daemon's ticket is none") };
     let stream = TcpStream::connect(&*pass.addresses).await.with_context(|| format!("host '{host}'"))?;
-    let (reader, mut writer) = seal::initiate(watched(stream)?, Preamble::Ticket(ticket), &secret).await?;
+    let (reader, mut writer) =
+        seal::initiate(seal::watched(stream, SILENCE)?, Preamble::Ticket(ticket), &secret).await?;
     seal::message::write(&mut writer, &serde_json::to_vec(words)?).await?;
     let feed = tokio::task::spawn_local(feed(writer));
     let code = show(reader).await;
@@ -290,15 +274,6 @@ async fn show(mut reader: SealedReader) -> Result<i32> {
             _ => bail!("a part of no kind"),
         }
     }
-}
-
-/// A connection that ends when the other host is silent.
-fn watched(stream: TcpStream) -> Result<TcpStream> {
-    let alive = socket2::TcpKeepalive::new().with_time(SILENCE / 3).with_interval(SILENCE / 3).with_retries(2);
-    let socket = socket2::SockRef::from(&stream);
-    socket.set_tcp_keepalive(&alive)?;
-    socket.set_tcp_user_timeout(Some(SILENCE))?;
-    Ok(stream)
 }
 
 #[cfg(test)]

@@ -4,16 +4,15 @@
 //! end and begin again under running jobs.
 
 use crate::between::Asker;
-use crate::daemon::{Daemon, now};
 use crate::launcher::LauncherProcess;
 use crate::records::Begun;
-use crate::report::Running;
+use crate::report::{Running, now};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use weft_records::{JobRecord, ProgramRecord};
-use weft_requests::{Description, Grant, JobName, JobView};
+use weft_requests::{Grant, JobName};
 
 /// The jobs of this host.
 #[derive(Default)]
@@ -59,7 +58,8 @@ impl Home {
         Some(self.add(Launched { begun, launcher: Some(launcher) }))
     }
 
-    fn add(&self, job: Launched) -> Rc<Launched> {
+    /// Takes a job in.
+    pub fn add(&self, job: Launched) -> Rc<Launched> {
         let job = Rc::new(job);
         self.jobs.borrow_mut().insert(job.begun.number, Rc::clone(&job));
         job
@@ -72,6 +72,18 @@ impl Home {
 }
 
 impl Launched {
+    pub fn new(begun: Begun) -> Self {
+        let launcher = LauncherProcess::open(begun.pid);
+        Self { begun, launcher }
+    }
+
+    /// Waits for the end of the launcher.
+    pub async fn end(&self) {
+        if let Some(launcher) = &self.launcher {
+            launcher.end().await;
+        }
+    }
+
     pub fn name(&self) -> &JobName {
         &self.begun.view.job
     }
@@ -90,57 +102,6 @@ impl Launched {
     pub fn signal(&self, number: i32) -> io::Result<()> {
         let launcher = self.launcher.as_ref().ok_or_else(|| io::Error::other("its launcher is not seen from here"))?;
         launcher.signal(number)
-    }
-}
-
-impl Daemon {
-    /// Takes a job in.
-    pub fn begin_job(self: &Rc<Self>, asker: &Asker, number: u64, about: &Description, place: Place) -> Rc<Launched> {
-        let view = JobView {
-            job: JobName::new(&self.me.member, number),
-            user: asker.user.clone(),
-            partition: place.partition,
-            program: about.program.clone(),
-            arguments: about.arguments.clone(),
-            size: about.ranks,
-            hosts: place.hosts,
-            since: now(),
-            priority: place.priority,
-            ranks: Vec::new(),
-        };
-        let until = place.seconds.map(|seconds| now().saturating_add(seconds));
-        let began = start_of(asker.pid).unwrap_or(0);
-        let begun = Begun { number, uid: asker.uid, view, until, pid: asker.pid, began };
-        self.keep(|records| records.begin(&begun));
-        let job = self.home.add(Launched { begun, launcher: LauncherProcess::open(asker.pid) });
-        self.watch(&job);
-        self.tell_of_change();
-        job
-    }
-
-    /// Ends the job with its launcher.
-    pub fn watch(self: &Rc<Self>, job: &Rc<Launched>) {
-        if !job.has_launcher() {
-            return;
-        }
-        let (daemon, job) = (Rc::clone(self), Rc::clone(job));
-        tokio::task::spawn_local(async move {
-            if let Some(launcher) = &job.launcher {
-                launcher.end().await;
-            }
-            daemon.end_job(job.begun.number, None).await;
-        });
-    }
-
-    /// A job is over: its record is kept, and its room given back, once.
-    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
-        let Some(job) = self.home.take(number) else { return };
-        let record = job.begun.record(record, "its launcher was killed");
-        self.keep(|records| records.end(number, now(), &record));
-        self.tell_of_change();
-        if job.begun.view.partition.is_some() {
-            self.release(job.name()).await;
-        }
     }
 }
 
@@ -188,7 +149,7 @@ impl Place {
 }
 
 /// When a process began, in the kernel's ticks since the host did.
-fn start_of(pid: i32) -> Option<u64> {
+pub fn start_of(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before may have blanks and parentheses in it.
     let (_, rest) = text.rsplit_once(')')?;

@@ -19,17 +19,23 @@
 
 mod alive;
 mod between;
+mod calls;
 mod daemon;
 mod door;
 mod home;
+mod jobs;
 mod launcher;
 mod local;
 mod orders;
 mod page;
+mod reach;
 mod records;
 mod report;
 mod seal;
+mod server;
+mod versions;
 mod view;
+mod watching;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
@@ -139,7 +145,7 @@ async fn serve(given: ServeArguments) -> Result<()> {
     let file = std::path::absolute(&given.file)?;
     let daemon = Daemon::new(Me { member, uid, key, file }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
-    tokio::task::spawn_local(alive::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
+    tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
     serve_page(&daemon, given.page, given.page_token.as_deref()).await?;
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
@@ -297,7 +303,7 @@ async fn introduce(mut stream: TcpStream) -> Option<(Preamble, TcpStream)> {
 
 async fn welcome(daemon: Rc<Daemon>, what: Preamble, stream: TcpStream) {
     match what {
-        Preamble::Daemon => between::serve(daemon, stream).await,
+        Preamble::Daemon => calls::serve(daemon, stream).await,
         Preamble::Ticket(ticket) => {
             let Some(admission) = daemon.tickets.borrow_mut().take(ticket) else { return daemon.count_stranger() };
             if let Err(error) = daemon.open_door(stream, &admission) {

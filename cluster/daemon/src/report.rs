@@ -2,10 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 use weft_requests::{JobView, LoadView};
 
 /// Daemons say how their hosts are so often, and at once when a job begins or ends.
 pub const EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {

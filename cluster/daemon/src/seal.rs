@@ -10,6 +10,7 @@
 use anyhow::{Context, Result, bail};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -111,6 +112,18 @@ pub async fn respond(mut stream: TcpStream, what: Preamble, secret: &Secret) -> 
     receive(&mut stream, &mut noise).await.context("a stranger, or another key")?;
     send(&mut stream, &mut noise).await?;
     finish(stream, noise)
+}
+
+/// A connection that ends when the other host has answered nothing for so long.
+///
+/// # Errors
+/// The system refuses.
+pub fn watched(stream: TcpStream, silence: Duration) -> Result<TcpStream> {
+    let alive = socket2::TcpKeepalive::new().with_time(silence / 3).with_interval(silence / 3).with_retries(2);
+    let socket = socket2::SockRef::from(&stream);
+    socket.set_tcp_keepalive(&alive)?;
+    socket.set_tcp_user_timeout(Some(silence))?;
+    Ok(stream)
 }
 
 fn builder<'a>(preamble: &'a [u8], secret: &'a Secret) -> Result<Builder<'a>> {

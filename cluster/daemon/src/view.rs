@@ -1,7 +1,8 @@
 //! The whole cluster, as a server sees it.
 
 use crate::between::Asker;
-use crate::daemon::{Daemon, now};
+use crate::daemon::Daemon;
+use crate::report::now;
 use std::rc::Rc;
 use weft_requests::{ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView, Reply};
 

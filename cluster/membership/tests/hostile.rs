@@ -3,7 +3,7 @@
 mod simulation;
 
 use simulation::{SECOND_NS, SimulatedCluster};
-use weft_membership::{Chance, MembershipView, Condition, DATAGRAM_BYTES, MemberId, VERSION};
+use weft_membership::{Chance, Condition, DATAGRAM_BYTES, MemberId, MembershipView, VERSION};
 
 const MEMBERS: [MemberId; 4] = [MemberId(10), MemberId(20), MemberId(30), MemberId(40)];
 

@@ -4,7 +4,7 @@
 
 mod wheel;
 
-use weft_membership::{Chance, MembershipView, Condition, MemberChange, MemberId};
+use weft_membership::{Chance, Condition, MemberChange, MemberId, MembershipView};
 use wheel::{Happening, Wheel};
 
 pub const SECOND_NS: u64 = 1_000_000_000;

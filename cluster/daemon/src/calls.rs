@@ -1,0 +1,84 @@
+//! Serves other daemons.
+
+use crate::between::{CONNECT, Envelope, Errand, Response, Responses, write_all};
+use crate::daemon::Daemon;
+use crate::seal::{self, Preamble, message};
+use std::collections::HashMap;
+use std::rc::Rc;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use weft_requests::Reply;
+
+/// Calls that a connection has at the same time: more are not read.
+const MOST_CALLS: usize = 4096;
+
+/// Serves a daemon that has connected, until it goes.
+pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
+    let sealed = tokio::time::timeout(CONNECT, seal::respond(stream, Preamble::Daemon, &daemon.me.key)).await;
+    let Ok(Ok((mut reader, writer))) = sealed else { return daemon.count_stranger() };
+    let (out, letters) = mpsc::unbounded_channel();
+    tokio::task::spawn_local(write_all(letters, writer));
+    let mut calls: HashMap<u64, AbortHandle> = HashMap::new();
+    while let Ok(Some(bytes)) = message::read(&mut reader).await {
+        match serde_json::from_slice(&bytes) {
+            Ok(Envelope::Call(number, errand)) => {
+                if calls.len() >= MOST_CALLS {
+                    calls.retain(|_, call| !call.is_finished());
+                }
+                if calls.len() >= MOST_CALLS {
+                    break;
+                }
+                let call = answer(Rc::clone(&daemon), number, errand, out.clone());
+                calls.insert(number, tokio::task::spawn_local(call).abort_handle());
+            }
+            Ok(Envelope::Cancel(number)) => {
+                calls.remove(&number).inspect(AbortHandle::abort);
+            }
+            _ => break,
+        }
+    }
+    calls.values().for_each(AbortHandle::abort);
+    let _ = out.send(Envelope::Cancel(u64::MAX));
+}
+
+/// Carries out one errand, and sends what comes back as it comes.
+async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::UnboundedSender<Envelope>) {
+    let (sender, mut responses) = mpsc::unbounded_channel::<Response>();
+    let pass_on = async {
+        while let Some(response) = responses.recv().await {
+            let is_last = response.is_last();
+            if out.send(Envelope::Response(number, response)).is_err() || is_last {
+                return;
+            }
+        }
+        let _ = out.send(Envelope::Response(number, Response::Failed("it has no answer".to_owned())));
+    };
+    tokio::join!(daemon.carry_out(errand, sender), pass_on);
+}
+
+impl Daemon {
+    /// Carries out what another daemon asks.
+    pub async fn carry_out(self: &Rc<Self>, errand: Errand, out: Responses) {
+        let response = match errand {
+            Errand::Greet { cluster, member } if cluster != self.cluster_name() || member != self.me.member => {
+                Response::Failed(format!("this is '{}' of cluster '{}'", self.me.member, self.cluster_name()))
+            }
+            Errand::Greet { .. } => Response::Version(self.cluster().version),
+            Errand::Heed(report) => self.heed(*report),
+            Errand::Adopt { text } => self.adopt(text),
+            Errand::Over { job } => {
+                self.orders.borrow_mut().release(&job);
+                self.decide();
+                Response::Last(Reply::Done)
+            }
+            Errand::Admit { job, user, priority } => match self.tickets.borrow_mut().admit(job, user, priority) {
+                Ok(pass) => Response::Admitted(pass),
+                Err(error) => Response::Failed(error.to_string()),
+            },
+            Errand::Order { asker, job, placing } => return self.order(asker, job, placing, out).await,
+            Errand::For { asker, demand } => Response::Last(self.answer_for(&asker, demand).await),
+        };
+        let _ = out.send(response);
+    }
+}

@@ -1,0 +1,177 @@
+//! Jobs whose launchers are on this host, from the wish for room to the record; and the doors of jobs of other hosts.
+
+use crate::between::{Asker, Errand, Response};
+use crate::daemon::Daemon;
+use crate::door::{self, Admission};
+use crate::home::{self, Launched, Place};
+use crate::records::Begun;
+use crate::report::now;
+use anyhow::{Context, Result, anyhow, bail};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use weft_records::JobRecord;
+use weft_requests::{Description, JobName, JobView, Pass, Placing, Reply};
+
+/// A job that does not want to wait waits so long while servers change.
+const CHANGE: Duration = Duration::from_secs(8);
+/// Between two attempts to find a server for a job that waits.
+const AGAIN: Duration = Duration::from_millis(250);
+
+impl Daemon {
+    /// Jobs that began before this daemon did: those whose launchers live go on, and of the others it is known that they
+    /// are over.
+    pub fn find_jobs_again(self: &Rc<Self>) -> Result<()> {
+        for begun in self.records.running()? {
+            let number = begun.number;
+            let gone = begun.record(None, "it ended while no daemon ran");
+            match self.home.find_again(begun) {
+                Some(job) => self.watch(&job),
+                None => self.records.end(number, now(), &gone)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a job in.
+    pub fn begin_job(self: &Rc<Self>, asker: &Asker, number: u64, about: &Description, place: Place) -> Rc<Launched> {
+        let view = JobView {
+            job: JobName::new(&self.me.member, number),
+            user: asker.user.clone(),
+            partition: place.partition,
+            program: about.program.clone(),
+            arguments: about.arguments.clone(),
+            size: about.ranks,
+            hosts: place.hosts,
+            since: now(),
+            priority: place.priority,
+            ranks: Vec::new(),
+        };
+        let until = place.seconds.map(|seconds| now().saturating_add(seconds));
+        let began = home::start_of(asker.pid).unwrap_or(0);
+        let begun = Begun { number, uid: asker.uid, view, until, pid: asker.pid, began };
+        self.keep(|records| records.begin(&begun));
+        let job = self.home.add(Launched::new(begun));
+        self.watch(&job);
+        self.tell_of_change();
+        job
+    }
+
+    /// Ends the job with its launcher.
+    pub fn watch(self: &Rc<Self>, job: &Rc<Launched>) {
+        if !job.has_launcher() {
+            return;
+        }
+        let (daemon, job) = (Rc::clone(self), Rc::clone(job));
+        tokio::task::spawn_local(async move {
+            job.end().await;
+            daemon.end_job(job.begun.number, None).await;
+        });
+    }
+
+    /// A job is over: its record is kept, and its room given back, once.
+    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
+        let Some(job) = self.home.take(number) else { return };
+        let record = job.begun.record(record, "its launcher was killed");
+        self.keep(|records| records.end(number, now(), &record));
+        self.tell_of_change();
+        if job.begun.view.partition.is_some() {
+            self.release(job.name()).await;
+        }
+    }
+
+    /// Finds room for a job whose launcher is here, and takes the job in.
+    pub async fn place(
+        self: &Rc<Self>,
+        asker: &Asker,
+        mut placing: Placing,
+        out: &mpsc::UnboundedSender<Reply>,
+    ) -> Reply {
+        placing.about.since = now();
+        let number = self.home.new_number();
+        let job = JobName::new(&self.me.member, number);
+        let mut begun = Instant::now();
+        loop {
+            let mut failed = None;
+            for server in self.servers() {
+                let errand = Errand::Order { asker: asker.clone(), job: job.clone(), placing: placing.clone() };
+                let mut asking = match self.ask(&server, errand).await {
+                    Ok(asking) => asking,
+                    Err(error) => {
+                        failed = Some(error);
+                        continue;
+                    }
+                };
+                while let Some(response) = asking.response().await {
+                    match response {
+                        Response::Reply(reply) => drop(out.send(reply)),
+                        Response::Last(Reply::Placed(grant)) => {
+                            let about = Description {
+                                ranks: grant.hosts.iter().map(|(_, slots)| slots).sum(),
+                                ..placing.about.clone()
+                            };
+                            self.begin_job(asker, number, &about, Place::of(&grant, placing.seconds));
+                            return Reply::Placed(grant);
+                        }
+                        Response::Last(other) => return other,
+                        other => failed = Some(anyhow!("server '{server}' answered {other:?}")),
+                    }
+                }
+            }
+            let reason = failed.map_or_else(String::new, |error| format!(": {error:#}"));
+            let reason = format!("no server of cluster '{}' answers{reason}", self.cluster_name());
+            if begun.elapsed() > CHANGE {
+                if !placing.wait {
+                    return Reply::Refused(reason);
+                }
+                let _ = out.send(Reply::Waiting { before: 0, reason });
+                begun = Instant::now();
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Gives the room of a job back.
+    pub async fn release(self: &Rc<Self>, job: &JobName) {
+        for server in self.cluster().servers.clone() {
+            let _ = self.ask_once(&server, Errand::Over { job: job.clone() }).await;
+        }
+    }
+
+    /// How a member can be entered by a job of this host.
+    ///
+    /// # Errors
+    /// The job is somebody else's, is over, or has no room there; or the member does not answer.
+    pub async fn pass(self: &Rc<Self>, asker: &Asker, job: &JobName, host: &str) -> Result<Pass> {
+        let number = job.parts().filter(|(home, _)| *home == self.me.member).map(|(_, number)| number);
+        let launched = number.and_then(|number| self.home.job(number)).filter(|launched| launched.is_of(asker));
+        let view = launched.with_context(|| format!("no job {job} of yours runs here"))?.begun.view.clone();
+        if !view.hosts.iter().any(|(name, _)| name == host) {
+            bail!("job {job} has no room on '{host}'");
+        }
+        let errand = Errand::Admit { job: job.clone(), user: view.user, priority: view.priority };
+        match self.ask_once(host, errand).await? {
+            Response::Admitted(pass) => Ok(Pass { addresses: self.addresses_of(host).await?, ..pass }),
+            Response::Failed(reason) => bail!("member '{host}': {reason}"),
+            other => bail!("member '{host}' answered {other:?}"),
+        }
+    }
+
+    /// Opens the door for who shows a ticket.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn open_door(&self, stream: TcpStream, admission: &Admission) -> Result<()> {
+        let connection: OwnedFd = stream.into_std()?.into();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("door").env_clear().env(door::VARIABLE, serde_json::to_string(admission)?);
+        command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        let mut child = command.spawn()?;
+        tokio::task::spawn_local(async move { child.wait().await });
+        Ok(())
+    }
+}

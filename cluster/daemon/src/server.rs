@@ -1,0 +1,209 @@
+//! What a server does: knows what all members say, decides which job gets which slots while it is in charge, and lets
+//! those wait for whom there is no room.
+
+use crate::between::{Asker, Errand, Response, Responses};
+use crate::daemon::{Daemon, names};
+use crate::orders::{Capacity, Held, Verdict, Wish};
+use crate::report::{self, Report, now};
+use anyhow::{Result, anyhow, bail};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use weft_cluster::hosts::Map;
+use weft_requests::{Grant, JobName, Placing, Reply, Standing};
+
+/// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
+const GIVEN_UP: u64 = 40;
+/// A server that has just begun decides nothing before it has heard of all who live, for so long at most.
+const LISTENS: Duration = Duration::from_secs(3);
+
+impl Daemon {
+    pub fn capacity(&self, member: &str) -> Capacity {
+        let is_alive = self.alive.standing(member).0 == Standing::Alive;
+        match self.heard.borrow().get(member).filter(|_| is_alive) {
+            None => Capacity { slots: 0, load: 0.0 },
+            Some(report) => Capacity { slots: report.slots, load: report.load.load / report.load.cores.max(1) as f64 },
+        }
+    }
+
+    /// The server that orders jobs: the first that lives. One that nobody has heard yet may still come, at the beginning.
+    pub fn server_in_charge(&self) -> Option<String> {
+        let is_new = self.begun.elapsed() < LISTENS;
+        let may_be = |server: &&String| match self.alive.standing(server).0 {
+            Standing::Alive => true,
+            Standing::Unknown => is_new,
+            Standing::Suspect | Standing::Dead => false,
+        };
+        self.cluster().servers.iter().find(may_be).cloned()
+    }
+
+    pub fn is_in_charge(&self) -> bool {
+        self.server_in_charge().as_ref() == Some(&self.me.member)
+    }
+
+    /// Whether enough is known to decide.
+    pub fn knows_all(&self) -> bool {
+        let heard = self.heard.borrow();
+        let is_known = |name: &String| match self.alive.standing(name).0 {
+            Standing::Alive => heard.contains_key(name),
+            Standing::Unknown => false,
+            Standing::Suspect | Standing::Dead => true,
+        };
+        self.begun.elapsed() >= LISTENS || names(&self.cluster()).iter().all(is_known)
+    }
+
+    /// Another server has taken over, or jobs of members are over that have been silent for long.
+    pub fn look_after_orders(&self) {
+        if !self.is_in_charge() {
+            // Who waits here asks again, elsewhere.
+            self.seekers.borrow_mut().clear();
+        }
+        for member in names(&self.cluster()) {
+            if matches!(self.alive.standing(&member), (Standing::Suspect, GIVEN_UP..)) {
+                self.orders.borrow_mut().bury(&member);
+            }
+        }
+        self.decide();
+    }
+
+    /// Takes a report in.
+    pub fn heed(self: &Rc<Self>, report: Report) -> Response {
+        let version = self.cluster().version;
+        if report.load.version < version && report.member != self.me.member {
+            let (daemon, member) = (Rc::clone(self), report.member.clone());
+            let text = self.cluster.borrow().1.clone();
+            tokio::task::spawn_local(async move { daemon.ask_once(&member, Errand::Adopt { text }).await.map(drop) });
+        }
+        let held = |job: &report::Running| Held {
+            user: job.view.user.clone(),
+            partition: job.view.partition.clone(),
+            // Who was not placed takes no slots.
+            hosts: if job.view.partition.is_some() { job.view.hosts.clone() } else { Vec::new() },
+            until: job.until,
+        };
+        let jobs = report.jobs.iter().map(|job| (job.view.job.clone(), held(job))).collect();
+        self.orders.borrow_mut().heed(&report.member, now(), jobs);
+        let member = report.member.clone();
+        self.heard.borrow_mut().insert(member, report);
+        self.decide();
+        Response::Version(version)
+    }
+
+    /// Decides what waits here.
+    pub fn decide(&self) {
+        if !self.is_in_charge() || !self.knows_all() {
+            return;
+        }
+        let cluster = self.cluster();
+        let verdicts = self.orders.borrow_mut().decide(&cluster, now(), |member| self.capacity(member));
+        for (job, verdict) in verdicts {
+            if let Some((_, seeker)) = self.seekers.borrow().get(&job) {
+                let _ = seeker.send(verdict);
+            }
+        }
+    }
+
+    /// Finds room for a job, as a server.
+    pub async fn order(self: &Rc<Self>, asker: Asker, job: JobName, placing: Placing, out: Responses) {
+        if !self.is_in_charge() {
+            let other = self.server_in_charge().unwrap_or_else(|| "nobody".to_owned());
+            return drop(out.send(Response::Failed(format!("server '{other}' orders jobs"))));
+        }
+        let grant = match self.wish(&asker, &job, &placing) {
+            Err(error) => return drop(out.send(Response::Last(Reply::Refused(error.to_string())))),
+            Ok((wish, grant)) => {
+                self.orders.borrow_mut().enqueue(wish);
+                grant
+            }
+        };
+        let (seeker, mut verdicts) = mpsc::unbounded_channel();
+        let number = self.seeker.get() + 1;
+        self.seeker.set(number);
+        self.seekers.borrow_mut().insert(job.clone(), (number, seeker));
+        let mut seeking = Seeking { daemon: self, job: &job, number, is_served: false };
+        self.decide();
+        let mut last = None;
+        while let Some(verdict) = verdicts.recv().await {
+            let reply = match verdict {
+                Verdict::Never(reason) => Reply::Refused(reason),
+                Verdict::Waits { reason, .. } if !placing.wait => {
+                    Reply::Refused(format!("{reason}; with --wait it waits until there is room"))
+                }
+                Verdict::Waits { before, reason } => {
+                    let told = Reply::Waiting { before, reason };
+                    if last.as_ref() != Some(&told) && out.send(Response::Reply(told.clone())).is_err() {
+                        return;
+                    }
+                    last = Some(told);
+                    continue;
+                }
+                Verdict::Granted(hosts) => {
+                    seeking.is_served = true;
+                    Reply::Placed(Grant { hosts, ..grant })
+                }
+            };
+            let _ = out.send(Response::Last(reply));
+            return;
+        }
+    }
+
+    /// What a job wants, if it may; and what it will get, but for the hosts.
+    pub fn wish(&self, asker: &Asker, job: &JobName, placing: &Placing) -> Result<(Wish, Grant)> {
+        let cluster = self.cluster();
+        let partition =
+            cluster.partition(placing.partition.as_deref()).map_err(|error| anyhow!("partition {error}"))?;
+        let (name, limits) = (&partition.name, &partition.limits);
+        if !asker.is_root() && !partition.admits(&asker.user, &asker.groups) {
+            bail!("partition '{name}' is not for user '{}'", asker.user);
+        }
+        let map: Map = placing.map.parse()?;
+        let ranks = placing.ranks.unwrap_or_else(|| partition.most_ranks());
+        if ranks > partition.most_ranks() {
+            bail!("partition '{name}': {ranks} ranks, but a job may have {} there", partition.most_ranks());
+        }
+        let priority = placing.priority.unwrap_or(partition.priority);
+        if priority > limits.highest {
+            bail!("partition '{name}': priority {priority}, and the highest is {}", limits.highest);
+        }
+        let seconds = placing.seconds.or(limits.time.map(|time| time.as_secs()));
+        if let (Some(seconds), Some(most)) = (seconds, limits.time.map(|time| time.as_secs()))
+            && seconds > most
+        {
+            bail!("partition '{name}': {seconds} s, and a job may take {most} s there");
+        }
+        let grant = Grant {
+            job: job.clone(),
+            partition: name.clone(),
+            hosts: Vec::new(),
+            device: partition.device.clone(),
+            priority,
+        };
+        let (job, user, partition) = (job.clone(), asker.user.clone(), name.clone());
+        let program = placing.about.program.clone();
+        Ok((Wish { job, user, program, partition, ranks, map, seconds, since: placing.about.since }, grant))
+    }
+}
+
+/// Takes a job from the queue again when nobody waits for it any more.
+struct Seeking<'a> {
+    daemon: &'a Daemon,
+    job: &'a JobName,
+    number: u64,
+    is_served: bool,
+}
+
+impl Drop for Seeking<'_> {
+    fn drop(&mut self) {
+        let mut seekers = self.daemon.seekers.borrow_mut();
+        // The member may ask again for the same job, by another connection, before this one is known to be broken.
+        if seekers.get(self.job).is_none_or(|(number, _)| *number != self.number) {
+            return;
+        }
+        seekers.remove(self.job);
+        if !self.is_served {
+            let mut orders = self.daemon.orders.borrow_mut();
+            orders.forget_wish(self.job);
+            orders.release(self.job);
+        }
+    }
+}
