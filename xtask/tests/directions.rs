@@ -19,18 +19,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-backtrace", &[]),
     ("weft-zone", &["weft-database"]),
     ("weft-requests", &["weft-kernel", "weft-records"]),
-    (
-        "weftd",
-        &[
-            "weft-kernel",
-            "weft-cluster",
-            "weft-database",
-            "weft-membership",
-            "weft-records",
-            "weft-requests",
-            "weft-lanes",
-        ],
-    ),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),
@@ -50,6 +38,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-fm", &["weft-fabric", "weft-ports"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
+    (
+        "weftd",
+        &[
+            "weft-kernel",
+            "weft-cluster",
+            "weft-database",
+            "weft-membership",
+            "weft-records",
+            "weft-requests",
+            "weft-lanes",
+        ],
+    ),
     ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-records", "weft-backtrace", "weft-lanes"]),
     ("weft-bench", &["weft-wire", "weft-kernel", "weft-fabric"]),
     (

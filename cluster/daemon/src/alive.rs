@@ -16,7 +16,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use weft_membership::{Condition, MemberId, MembershipView};
-use weft_requests::Standing;
+use weft_requests::MemberStanding;
 
 const NONCE_BYTES: usize = 24;
 const SENDER_BYTES: usize = 8;
@@ -53,15 +53,15 @@ impl Alive {
     }
 
     /// How a member is, and for how long it has been silent, if it is.
-    pub fn standing(&self, member: &str) -> (Standing, u64) {
+    pub fn standing(&self, member: &str) -> (MemberStanding, u64) {
         match self.machine.borrow().state_of(MemberId::of(member)) {
-            _ if MemberId::of(member) == self.me => (Standing::Alive, 0),
-            None | Some(Condition::Unseen) => (Standing::Unknown, 0),
-            Some(Condition::Alive) => (Standing::Alive, 0),
+            _ if MemberId::of(member) == self.me => (MemberStanding::Alive, 0),
+            None | Some(Condition::Unseen) => (MemberStanding::Unknown, 0),
+            Some(Condition::Alive) => (MemberStanding::Alive, 0),
             Some(Condition::Suspect { since_ns }) => {
-                (Standing::Suspect, self.now_ns().saturating_sub(since_ns) / 1_000_000_000)
+                (MemberStanding::Suspect, self.now_ns().saturating_sub(since_ns) / 1_000_000_000)
             }
-            Some(Condition::Dead) => (Standing::Dead, 0),
+            Some(Condition::Dead) => (MemberStanding::Dead, 0),
         }
     }
 
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_member_that_nobody_has_heard_is_unknown_and_this_one_is_alive() {
         let one = alive("a", [1; 32]);
-        assert_eq!(one.standing("a").0, Standing::Alive);
-        assert_eq!(one.standing("b").0, Standing::Unknown);
-        assert_eq!(one.standing("c").0, Standing::Unknown);
+        assert_eq!(one.standing("a").0, MemberStanding::Alive);
+        assert_eq!(one.standing("b").0, MemberStanding::Unknown);
+        assert_eq!(one.standing("c").0, MemberStanding::Unknown);
     }
 }

@@ -4,7 +4,7 @@
 //! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks are.
 //! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
-use crate::report::Report;
+use crate::report::HostReport;
 use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use weft_requests::{Demand, JobName, Pass, Placing, Reply};
+use weft_requests::{ClusterReply, Demand, JobName, Pass, Placing};
 
 /// How long a host may take to be reached.
 pub const CONNECT: Duration = Duration::from_secs(4);
@@ -55,7 +55,7 @@ pub enum Errand {
     /// A job will enter: its user, and what it shows.
     Admit { job: JobName, user: String, priority: i32 },
     /// How a host is. Answered with the version of the database.
-    Heed(Box<Report>),
+    Heed(Box<HostReport>),
     /// A database.
     Adopt { text: String },
 }
@@ -63,9 +63,9 @@ pub enum Errand {
 /// What comes back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Response {
-    Reply(Reply),
+    Reply(ClusterReply),
     /// The last one of a call.
-    Last(Reply),
+    Last(ClusterReply),
     Admitted(Pass),
     Version(u64),
     Failed(String),
@@ -78,7 +78,7 @@ impl Response {
 }
 
 #[derive(Serialize, Deserialize)]
-pub enum Envelope {
+pub enum DaemonLetter {
     Call(u64, Errand),
     Cancel(u64),
     Response(u64, Response),
@@ -88,28 +88,28 @@ pub enum Envelope {
 pub type Responses = mpsc::UnboundedSender<Response>;
 
 /// A connection to another daemon.
-pub struct Link {
-    out: mpsc::UnboundedSender<Envelope>,
+pub struct DaemonLink {
+    out: mpsc::UnboundedSender<DaemonLetter>,
     waiting: RefCell<HashMap<u64, Responses>>,
     next: Cell<u64>,
 }
 
 /// A call that is under way; it is cancelled when this is dropped.
-pub struct Asking {
-    how: Way,
+pub struct PendingCall {
+    how: CallWay,
     responses: mpsc::UnboundedReceiver<Response>,
 }
 
-enum Way {
+enum CallWay {
     Far {
-        link: Rc<Link>,
+        link: Rc<DaemonLink>,
         number: u64,
     },
     /// It is carried out here.
     Near(AbortHandle),
 }
 
-impl Link {
+impl DaemonLink {
     /// Connects to a member.
     ///
     /// # Errors
@@ -146,19 +146,19 @@ impl Link {
     }
 
     /// Begins a call.
-    pub fn ask(self: &Rc<Self>, errand: Errand) -> Asking {
+    pub fn ask(self: &Rc<Self>, errand: Errand) -> PendingCall {
         let number = self.next.replace(self.next.get() + 1);
         let (sender, responses) = mpsc::unbounded_channel();
         self.waiting.borrow_mut().insert(number, sender);
-        if self.out.send(Envelope::Call(number, errand)).is_err() {
+        if self.out.send(DaemonLetter::Call(number, errand)).is_err() {
             self.waiting.borrow_mut().remove(&number);
         }
-        Asking { how: Way::Far { link: Rc::clone(self), number }, responses }
+        PendingCall { how: CallWay::Far { link: Rc::clone(self), number }, responses }
     }
 
     async fn read_responses(self: Rc<Self>, mut reader: SealedReader) {
         while let Ok(Some(bytes)) = message::read(&mut reader).await {
-            let Ok(Envelope::Response(number, response)) = serde_json::from_slice(&bytes) else { break };
+            let Ok(DaemonLetter::Response(number, response)) = serde_json::from_slice(&bytes) else { break };
             let mut waiting = self.waiting.borrow_mut();
             if response.is_last() {
                 waiting.remove(&number).map(|to| to.send(response));
@@ -168,14 +168,14 @@ impl Link {
         }
         // All who wait hear that nothing comes.
         self.waiting.borrow_mut().clear();
-        let _ = self.out.send(Envelope::Cancel(u64::MAX));
+        let _ = self.out.send(DaemonLetter::Cancel(u64::MAX));
     }
 }
 
-impl Asking {
+impl PendingCall {
     /// A call that this task carries out here.
     pub fn near(task: AbortHandle, responses: mpsc::UnboundedReceiver<Response>) -> Self {
-        Self { how: Way::Near(task), responses }
+        Self { how: CallWay::Near(task), responses }
     }
 
     /// The next thing that comes back.
@@ -193,13 +193,13 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         match &self.how {
-            Way::Near(task) => task.abort(),
-            Way::Far { link, number } => {
+            CallWay::Near(task) => task.abort(),
+            CallWay::Far { link, number } => {
                 if link.waiting.borrow_mut().remove(number).is_some() {
-                    let _ = link.out.send(Envelope::Cancel(*number));
+                    let _ = link.out.send(DaemonLetter::Cancel(*number));
                 }
             }
         }
@@ -207,9 +207,9 @@ impl Drop for Asking {
 }
 
 /// Writes what is to be sent, until the connection breaks or is told to end.
-pub async fn write_all(mut letters: mpsc::UnboundedReceiver<Envelope>, mut writer: SealedWriter) {
+pub async fn write_all(mut letters: mpsc::UnboundedReceiver<DaemonLetter>, mut writer: SealedWriter) {
     while let Some(letter) = letters.recv().await {
-        if matches!(letter, Envelope::Cancel(u64::MAX)) {
+        if matches!(letter, DaemonLetter::Cancel(u64::MAX)) {
             break;
         }
         let Ok(bytes) = serde_json::to_vec(&letter) else { break };

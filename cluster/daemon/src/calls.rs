@@ -1,6 +1,6 @@
 //! Serves other daemons.
 
-use crate::between::{CONNECT, Envelope, Errand, Response, Responses, write_all};
+use crate::between::{CONNECT, DaemonLetter, Errand, Response, Responses, write_all};
 use crate::daemon::Daemon;
 use crate::seal::{self, Preamble, message};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use weft_requests::Reply;
+use weft_requests::ClusterReply;
 
 /// Calls that a connection has at the same time: more are not read.
 const MOST_CALLS: usize = 4096;
@@ -22,7 +22,7 @@ pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
     let mut calls: HashMap<u64, AbortHandle> = HashMap::new();
     while let Ok(Some(bytes)) = message::read(&mut reader).await {
         match serde_json::from_slice(&bytes) {
-            Ok(Envelope::Call(number, errand)) => {
+            Ok(DaemonLetter::Call(number, errand)) => {
                 if calls.len() >= MOST_CALLS {
                     calls.retain(|_, call| !call.is_finished());
                 }
@@ -32,27 +32,27 @@ pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
                 let call = answer(Rc::clone(&daemon), number, errand, out.clone());
                 calls.insert(number, tokio::task::spawn_local(call).abort_handle());
             }
-            Ok(Envelope::Cancel(number)) => {
+            Ok(DaemonLetter::Cancel(number)) => {
                 calls.remove(&number).inspect(AbortHandle::abort);
             }
             _ => break,
         }
     }
     calls.values().for_each(AbortHandle::abort);
-    let _ = out.send(Envelope::Cancel(u64::MAX));
+    let _ = out.send(DaemonLetter::Cancel(u64::MAX));
 }
 
 /// Carries out one errand, and sends what comes back as it comes.
-async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::UnboundedSender<Envelope>) {
+async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::UnboundedSender<DaemonLetter>) {
     let (sender, mut responses) = mpsc::unbounded_channel::<Response>();
     let pass_on = async {
         while let Some(response) = responses.recv().await {
             let is_last = response.is_last();
-            if out.send(Envelope::Response(number, response)).is_err() || is_last {
+            if out.send(DaemonLetter::Response(number, response)).is_err() || is_last {
                 return;
             }
         }
-        let _ = out.send(Envelope::Response(number, Response::Failed("it has no answer".to_owned())));
+        let _ = out.send(DaemonLetter::Response(number, Response::Failed("it has no answer".to_owned())));
     };
     tokio::join!(daemon.carry_out(errand, sender), pass_on);
 }
@@ -70,7 +70,7 @@ impl Daemon {
             Errand::Over { job } => {
                 self.orders.borrow_mut().release(&job);
                 self.decide();
-                Response::Last(Reply::Done)
+                Response::Last(ClusterReply::Done)
             }
             Errand::Admit { job, user, priority } => match self.tickets.borrow_mut().admit(job, user, priority) {
                 Ok(pass) => Response::Admitted(pass),

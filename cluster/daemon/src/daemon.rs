@@ -5,12 +5,12 @@
 //! Nothing is borrowed across such a point.
 
 use crate::alive::Alive;
-use crate::between::{Asker, Link};
+use crate::between::{Asker, DaemonLink};
 use crate::door::Tickets;
 use crate::home::Home;
-use crate::orders::{Orders, Verdict};
+use crate::orders::{OrderVerdict, Orders};
 use crate::records::Records;
-use crate::report::{self, Report};
+use crate::report::{self, HostReport};
 use crate::seal::Secret;
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
@@ -41,11 +41,11 @@ pub struct Daemon {
     pub tickets: RefCell<Tickets>,
     pub orders: RefCell<Orders>,
     /// Those who wait for a verdict of ours.
-    pub seekers: RefCell<HashMap<JobName, (u64, mpsc::UnboundedSender<Verdict>)>>,
+    pub seekers: RefCell<HashMap<JobName, (u64, mpsc::UnboundedSender<OrderVerdict>)>>,
     /// Of the last one who began to wait.
     pub seeker: Cell<u64>,
-    pub heard: RefCell<HashMap<String, Report>>,
-    pub links: RefCell<HashMap<String, Rc<Link>>>,
+    pub heard: RefCell<HashMap<String, HostReport>>,
+    pub links: RefCell<HashMap<String, Rc<DaemonLink>>>,
     pub alive: Alive,
     pub begun: Instant,
     pub records: Records,
@@ -131,8 +131,8 @@ impl Daemon {
         self.slots.get().unwrap_or(usual)
     }
 
-    pub fn own_report(&self) -> Report {
-        Report {
+    pub fn own_report(&self) -> HostReport {
+        HostReport {
             member: self.me.member.clone(),
             slots: self.own_slots(),
             load: report::load(self.cluster().version),

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
-use weft_requests::client::DaemonClient;
-use weft_requests::{Demand, JobName, Pass, Reply};
+use weft_requests::client::ClusterClient;
+use weft_requests::{ClusterReply, Demand, JobName, Pass};
 
 /// What tells the door whom it is for; nobody else has it in the environment.
 pub const VARIABLE: &str = "WEFTD_ADMISSION";
@@ -116,7 +116,7 @@ pub async fn serve() -> Result<()> {
         Ok(child) => relay(child, reader, writer).await,
         Err(error) => {
             let reason = format!("weftd: '{}': {error}\n", words.first().map_or("", String::as_str));
-            writer.write(&[&[Channel::Error as u8], reason.as_bytes()].concat()).await?;
+            writer.write(&[&[DoorStream::Error as u8], reason.as_bytes()].concat()).await?;
             end(&mut writer, 127).await
         }
     }
@@ -147,7 +147,7 @@ fn start(words: &[String], user: &User) -> Result<Child> {
 /// What the parts of a connection are.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u8)]
-enum Channel {
+enum DoorStream {
     /// Standard input one way, standard output the other; nothing is its end.
     Data = 0,
     Error = 1,
@@ -181,11 +181,11 @@ async fn relay(mut child: Child, mut reader: SealedReader, mut writer: SealedWri
         let mut open = (true, true);
         while open.0 || open.1 {
             tokio::select! {
-                more = part(&mut output, Channel::Data, data), if open.0 => match more {
+                more = part(&mut output, DoorStream::Data, data), if open.0 => match more {
                     Some(bytes) => writer.write(&data[..bytes]).await?,
                     None => open.0 = false,
                 },
-                more = part(&mut error, Channel::Error, said), if open.1 => match more {
+                more = part(&mut error, DoorStream::Error, said), if open.1 => match more {
                     Some(bytes) => writer.write(&said[..bytes]).await?,
                     None => open.1 = false,
                 },
@@ -203,7 +203,7 @@ async fn relay(mut child: Child, mut reader: SealedReader, mut writer: SealedWri
 }
 
 /// The next part of a stream: what it is, and its bytes. `None` at its end.
-async fn part(from: &mut (impl AsyncRead + Unpin), channel: Channel, place: &mut [u8]) -> Option<usize> {
+async fn part(from: &mut (impl AsyncRead + Unpin), channel: DoorStream, place: &mut [u8]) -> Option<usize> {
     place[0] = channel as u8;
     match from.read(&mut place[1..]).await {
         Ok(bytes @ 1..) => Some(1 + bytes),
@@ -212,7 +212,7 @@ async fn part(from: &mut (impl AsyncRead + Unpin), channel: Channel, place: &mut
 }
 
 async fn end(writer: &mut SealedWriter, code: i32) -> Result<()> {
-    let mut part = vec![Channel::Exit as u8];
+    let mut part = vec![DoorStream::Exit as u8];
     part.extend_from_slice(&code.to_be_bytes());
     writer.write(&part).await?;
     writer.close().await;
@@ -239,9 +239,9 @@ pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
 }
 
 fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
-    let mut daemon = DaemonClient::find()?.context("no daemon runs on this host")?;
+    let mut daemon = ClusterClient::find()?.context("no daemon runs on this host")?;
     match daemon.ask(&Demand::Enter { job, host: host.to_owned() })? {
-        Reply::Pass(pass) => Ok(pass),
+        ClusterReply::Pass(pass) => Ok(pass),
         other => Err(weft_requests::client::refusal(other).into()),
     }
 }
@@ -250,12 +250,12 @@ fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
 async fn feed(mut writer: SealedWriter) {
     let mut input = tokio::io::stdin();
     let mut place = vec![0; MOST_PART_BYTES];
-    while let Some(bytes) = part(&mut input, Channel::Data, &mut place).await {
+    while let Some(bytes) = part(&mut input, DoorStream::Data, &mut place).await {
         if writer.write(&place[..bytes]).await.is_err() {
             return;
         }
     }
-    let _ = writer.write(&[Channel::Data as u8]).await;
+    let _ = writer.write(&[DoorStream::Data as u8]).await;
     // The connection stays: its other half still speaks.
     std::future::pending::<()>().await;
 }

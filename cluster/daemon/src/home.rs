@@ -5,8 +5,8 @@
 
 use crate::between::Asker;
 use crate::launcher::LauncherProcess;
-use crate::records::Begun;
-use crate::report::{Running, now};
+use crate::records::BegunJob;
+use crate::report::{RunningJob, now};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Home {
 
 /// A job and its launcher.
 pub struct Launched {
-    pub begun: Begun,
+    pub begun: BegunJob,
     /// None where its number means nothing here: then the job ends with its connection.
     launcher: Option<LauncherProcess>,
 }
@@ -44,13 +44,13 @@ impl Home {
     }
 
     /// What is told of the jobs.
-    pub fn running(&self) -> Vec<Running> {
+    pub fn running(&self) -> Vec<RunningJob> {
         let jobs = self.jobs.borrow();
-        jobs.values().map(|job| Running { view: job.begun.view.clone(), until: job.begun.until }).collect()
+        jobs.values().map(|job| RunningJob { view: job.begun.view.clone(), until: job.begun.until }).collect()
     }
 
     /// A job that began before this daemon did.
-    pub fn find_again(&self, begun: Begun) -> Option<Rc<Launched>> {
+    pub fn find_again(&self, begun: BegunJob) -> Option<Rc<Launched>> {
         let launcher = LauncherProcess::open(begun.pid)?;
         if start_of(begun.pid)? != begun.began {
             return None;
@@ -72,7 +72,7 @@ impl Home {
 }
 
 impl Launched {
-    pub fn new(begun: Begun) -> Self {
+    pub fn new(begun: BegunJob) -> Self {
         let launcher = LauncherProcess::open(begun.pid);
         Self { begun, launcher }
     }
@@ -105,7 +105,7 @@ impl Launched {
     }
 }
 
-impl Begun {
+impl BegunJob {
     /// What is known of a job that is over: what its launcher has told, or else why it has not.
     pub fn record(&self, told: Option<Box<JobRecord>>, cause: &str) -> JobRecord {
         let view = &self.view;
@@ -134,14 +134,14 @@ const KILLED: i32 = 137;
 
 /// Where a job runs.
 #[derive(Default)]
-pub struct Place {
+pub struct JobPlace {
     pub partition: Option<String>,
     pub hosts: Vec<(String, usize)>,
     pub priority: i32,
     pub seconds: Option<u64>,
 }
 
-impl Place {
+impl JobPlace {
     pub fn of(grant: &Grant, seconds: Option<u64>) -> Self {
         let (partition, hosts) = (Some(grant.partition.clone()), grant.hosts.clone());
         Self { partition, hosts, priority: grant.priority, seconds }

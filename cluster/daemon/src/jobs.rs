@@ -3,8 +3,8 @@
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
 use crate::door::{self, Admission};
-use crate::home::{self, Launched, Place};
-use crate::records::Begun;
+use crate::home::{self, JobPlace, Launched};
+use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use weft_records::JobRecord;
-use weft_requests::{Description, JobName, JobView, Pass, Placing, Reply};
+use weft_requests::{ClusterReply, Description, JobName, JobView, Pass, Placing};
 
 /// A job that does not want to wait waits so long while servers change.
 const CHANGE: Duration = Duration::from_secs(8);
@@ -38,7 +38,13 @@ impl Daemon {
     }
 
     /// Takes a job in.
-    pub fn begin_job(self: &Rc<Self>, asker: &Asker, number: u64, about: &Description, place: Place) -> Rc<Launched> {
+    pub fn begin_job(
+        self: &Rc<Self>,
+        asker: &Asker,
+        number: u64,
+        about: &Description,
+        place: JobPlace,
+    ) -> Rc<Launched> {
         let view = JobView {
             job: JobName::new(&self.me.member, number),
             user: asker.user.clone(),
@@ -53,7 +59,7 @@ impl Daemon {
         };
         let until = place.seconds.map(|seconds| now().saturating_add(seconds));
         let began = home::start_of(asker.pid).unwrap_or(0);
-        let begun = Begun { number, uid: asker.uid, view, until, pid: asker.pid, began };
+        let begun = BegunJob { number, uid: asker.uid, view, until, pid: asker.pid, began };
         self.keep(|records| records.begin(&begun));
         let job = self.home.add(Launched::new(begun));
         self.watch(&job);
@@ -89,8 +95,8 @@ impl Daemon {
         self: &Rc<Self>,
         asker: &Asker,
         mut placing: Placing,
-        out: &mpsc::UnboundedSender<Reply>,
-    ) -> Reply {
+        out: &mpsc::UnboundedSender<ClusterReply>,
+    ) -> ClusterReply {
         placing.about.since = now();
         let number = self.home.new_number();
         let job = JobName::new(&self.me.member, number);
@@ -109,13 +115,13 @@ impl Daemon {
                 while let Some(response) = asking.response().await {
                     match response {
                         Response::Reply(reply) => drop(out.send(reply)),
-                        Response::Last(Reply::Placed(grant)) => {
+                        Response::Last(ClusterReply::Placed(grant)) => {
                             let about = Description {
                                 ranks: grant.hosts.iter().map(|(_, slots)| slots).sum(),
                                 ..placing.about.clone()
                             };
-                            self.begin_job(asker, number, &about, Place::of(&grant, placing.seconds));
-                            return Reply::Placed(grant);
+                            self.begin_job(asker, number, &about, JobPlace::of(&grant, placing.seconds));
+                            return ClusterReply::Placed(grant);
                         }
                         Response::Last(other) => return other,
                         other => failed = Some(anyhow!("server '{server}' answered {other:?}")),
@@ -126,9 +132,9 @@ impl Daemon {
             let reason = format!("no server of cluster '{}' answers{reason}", self.cluster_name());
             if begun.elapsed() > CHANGE {
                 if !placing.wait {
-                    return Reply::Refused(reason);
+                    return ClusterReply::Refused(reason);
                 }
-                let _ = out.send(Reply::Waiting { before: 0, reason });
+                let _ = out.send(ClusterReply::Waiting { before: 0, reason });
                 begun = Instant::now();
             }
             tokio::time::sleep(AGAIN).await;

@@ -2,7 +2,7 @@
 
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
-use crate::home::Place;
+use crate::home::JobPlace;
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::ffi::CString;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
-use weft_requests::{Demand, JobName, Reply, VERSION};
+use weft_requests::{ClusterReply, Demand, JobName, VERSION};
 
 /// A client's line is no longer: nobody needs more to say what he wants.
 const MOST_LINE_BYTES: u64 = 1 << 20;
@@ -25,25 +25,25 @@ pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
     let mut without_launcher = None;
     while let Some(demand) = next(&mut reader).await {
         let reply = match demand {
-            Err(error) => Reply::Refused(format!("this is nothing that weftd is asked: {error}")),
+            Err(error) => ClusterReply::Refused(format!("this is nothing that weftd is asked: {error}")),
             Ok(Demand::Begin { version: VERSION, .. }) => {
                 has_begun = true;
                 welcome(&daemon)
             }
             Ok(Demand::Begin { version, weft }) => {
                 let ours = env!("CARGO_PKG_VERSION");
-                Reply::Refused(format!(
+                ClusterReply::Refused(format!(
                     "this is weftd {ours}, which speaks version {VERSION}, and weft {weft} {version}"
                 ))
             }
-            Ok(_) if !has_begun => Reply::Refused("it has not begun".to_owned()),
+            Ok(_) if !has_begun => ClusterReply::Refused("it has not begun".to_owned()),
             Ok(Demand::Place(placing)) => match place(&daemon, &asker, placing, &mut reader, &mut writer).await {
                 Some(reply) => reply,
                 None => return,
             },
             Ok(demand) => daemon.answer(&asker, demand).await,
         };
-        if let Reply::Placed(weft_requests::Grant { job, .. }) | Reply::Registered { job } = &reply {
+        if let ClusterReply::Placed(weft_requests::Grant { job, .. }) | ClusterReply::Registered { job } = &reply {
             without_launcher = job.parts().map(|(_, number)| number);
         }
         if say(&mut writer, &reply).await.is_err() {
@@ -58,9 +58,9 @@ pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
     }
 }
 
-fn welcome(daemon: &Daemon) -> Reply {
+fn welcome(daemon: &Daemon) -> ClusterReply {
     let (cluster, member) = (daemon.cluster_name(), daemon.me.member.clone());
-    Reply::Welcome { cluster, member, weft: env!("CARGO_PKG_VERSION").to_owned() }
+    ClusterReply::Welcome { cluster, member, weft: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
 /// Who is at the other end, as the kernel says.
@@ -84,7 +84,7 @@ async fn next(reader: &mut BufReader<OwnedReadHalf>) -> Option<Result<Demand>> {
     }
 }
 
-async fn say(writer: &mut OwnedWriteHalf, reply: &Reply) -> Result<()> {
+async fn say(writer: &mut OwnedWriteHalf, reply: &ClusterReply) -> Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     Ok(writer.write_all(&line).await?)
@@ -97,7 +97,7 @@ async fn place(
     placing: weft_requests::Placing,
     reader: &mut BufReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
-) -> Option<Reply> {
+) -> Option<ClusterReply> {
     let (sender, mut news) = mpsc::unbounded_channel();
     let placed = daemon.place(asker, placing, &sender);
     tokio::pin!(placed);
@@ -113,42 +113,42 @@ async fn place(
 
 impl Daemon {
     /// Answers what a client of this host asks.
-    async fn answer(self: &Rc<Self>, asker: &Asker, demand: Demand) -> Reply {
-        let refused = |error: anyhow::Error| Reply::Refused(format!("{error:#}"));
+    async fn answer(self: &Rc<Self>, asker: &Asker, demand: Demand) -> ClusterReply {
+        let refused = |error: anyhow::Error| ClusterReply::Refused(format!("{error:#}"));
         match demand {
             Demand::Register(about) => {
                 let hosts = vec![(self.me.member.clone(), about.ranks)];
-                let place = Place { hosts, ..Place::default() };
+                let place = JobPlace { hosts, ..JobPlace::default() };
                 let job = self.begin_job(asker, self.home.new_number(), &about, place);
-                Reply::Registered { job: job.name().clone() }
+                ClusterReply::Registered { job: job.name().clone() }
             }
             Demand::Finish { job, record } => match self.own_job(asker, &job) {
                 Ok(number) => {
                     self.end_job(number, record).await;
-                    Reply::Done
+                    ClusterReply::Done
                 }
                 Err(error) => refused(error),
             },
-            Demand::Enter { job, host } => self.pass(asker, &job, &host).await.map_or_else(refused, Reply::Pass),
+            Demand::Enter { job, host } => self.pass(asker, &job, &host).await.map_or_else(refused, ClusterReply::Pass),
             Demand::Look { .. } => self.ask_servers(asker, &demand).await,
             Demand::Signal { job: ref name, .. } => match name.parts() {
                 Some((home, _)) => self.ask_member(asker, &home.to_owned(), demand).await,
-                None => Reply::Refused(format!("'{name}' is no job")),
+                None => ClusterReply::Refused(format!("'{name}' is no job")),
             },
             Demand::Drain { ref member, .. } => self.ask_member(asker, &member.clone(), demand).await,
-            Demand::Finished { most } => self.ended_jobs(asker, most).map_or_else(refused, Reply::Records),
+            Demand::Finished { most } => self.ended_jobs(asker, most).map_or_else(refused, ClusterReply::Records),
             Demand::Page => match *self.page.borrow() {
-                Some(place) => Reply::Page(format!("http://{place}/")),
-                None => Reply::Refused("it serves no page".to_owned()),
+                Some(place) => ClusterReply::Page(format!("http://{place}/")),
+                None => ClusterReply::Refused("it serves no page".to_owned()),
             },
             Demand::Stop if !asker.is_root() && asker.uid != self.me.uid => {
-                Reply::Refused(format!("user '{}' may not end it", asker.user))
+                ClusterReply::Refused(format!("user '{}' may not end it", asker.user))
             }
             Demand::Stop => {
                 self.stop.notify_one();
-                Reply::Done
+                ClusterReply::Done
             }
-            Demand::Begin { .. } | Demand::Place(_) => Reply::Refused("this is not asked here".to_owned()),
+            Demand::Begin { .. } | Demand::Place(_) => ClusterReply::Refused("this is not asked here".to_owned()),
         }
     }
 
@@ -158,38 +158,38 @@ impl Daemon {
         Ok(launched.with_context(|| format!("no job {job} of yours runs here"))?.begun.number)
     }
 
-    async fn ask_member(self: &Rc<Self>, asker: &Asker, member: &str, demand: Demand) -> Reply {
+    async fn ask_member(self: &Rc<Self>, asker: &Asker, member: &str, demand: Demand) -> ClusterReply {
         match self.ask_once(member, Errand::For { asker: asker.clone(), demand }).await {
             Ok(Response::Last(reply)) => reply,
-            Ok(Response::Failed(reason)) => Reply::Refused(format!("member '{member}': {reason}")),
-            Ok(other) => Reply::Refused(format!("member '{member}' answered {other:?}")),
-            Err(error) => Reply::Refused(format!("{error:#}")),
+            Ok(Response::Failed(reason)) => ClusterReply::Refused(format!("member '{member}': {reason}")),
+            Ok(other) => ClusterReply::Refused(format!("member '{member}' answered {other:?}")),
+            Err(error) => ClusterReply::Refused(format!("{error:#}")),
         }
     }
 
     /// Answers what the client of another member asks, or one of ours through this daemon's own door.
-    pub async fn answer_for(self: &Rc<Self>, asker: &Asker, demand: Demand) -> Reply {
+    pub async fn answer_for(self: &Rc<Self>, asker: &Asker, demand: Demand) -> ClusterReply {
         match demand {
-            Demand::Look { .. } => Reply::View(Box::new(self.view())),
+            Demand::Look { .. } => ClusterReply::View(Box::new(self.view())),
             Demand::Signal { job, signal } => {
                 let number = job.parts().map(|(_, number)| number);
                 match number.and_then(|number| self.home.job(number)) {
                     Some(job) if job.is_of(asker) => match job.signal(signal) {
-                        Ok(()) => Reply::Done,
-                        Err(error) => Reply::Refused(format!("job {}: {error}", job.name())),
+                        Ok(()) => ClusterReply::Done,
+                        Err(error) => ClusterReply::Refused(format!("job {}: {error}", job.name())),
                     },
-                    Some(_) => Reply::Refused(format!("job {job} is not yours")),
-                    None => Reply::Refused(format!("no job {job} runs")),
+                    Some(_) => ClusterReply::Refused(format!("job {job} is not yours")),
+                    None => ClusterReply::Refused(format!("no job {job} runs")),
                 }
             }
             Demand::Drain { .. } if !asker.is_root() && asker.uid != self.me.uid => {
-                Reply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
+                ClusterReply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
             }
             Demand::Drain { slots, .. } => {
                 self.set_slots(slots);
-                Reply::Done
+                ClusterReply::Done
             }
-            _ => Reply::Refused("this is not asked of another member".to_owned()),
+            _ => ClusterReply::Refused("this is not asked of another member".to_owned()),
         }
     }
 }

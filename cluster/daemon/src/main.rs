@@ -55,9 +55,9 @@ use weft_requests::{JobName, client};
 /// Looks after one host of a cluster: lets jobs in, counts slots, keeps records. `weft cluster start` starts it everywhere.
 #[derive(Parser)]
 #[command(name = "weftd", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
-struct Arguments {
+struct DaemonArguments {
     #[command(subcommand)]
-    command: Option<Inner>,
+    command: Option<DaemonCommand>,
     #[command(flatten)]
     serve: Option<ServeArguments>,
 }
@@ -88,7 +88,7 @@ struct ServeArguments {
 }
 
 #[derive(Subcommand)]
-enum Inner {
+enum DaemonCommand {
     /// Let one job in.
     #[command(hide = true)]
     Door,
@@ -103,14 +103,14 @@ enum Inner {
 }
 
 fn main() {
-    let given = Arguments::parse();
+    let given = DaemonArguments::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("no event loop").and_then(|runtime| {
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
             match (given.command, given.serve) {
-                (Some(Inner::Door), _) => door::serve().await.map(|()| 0),
-                (Some(Inner::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
+                (Some(DaemonCommand::Door), _) => door::serve().await.map(|()| 0),
+                (Some(DaemonCommand::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
                 (None, Some(given)) => serve(given).await.map(|()| 0),
                 (None, None) => bail!("it is not said which cluster: weftd FILE"),
             }

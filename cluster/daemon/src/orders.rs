@@ -19,7 +19,7 @@ const NEVER: u64 = u64::MAX;
 
 /// What a job has.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
+pub struct HeldSlots {
     pub user: String,
     pub partition: Option<String>,
     pub hosts: Vec<(String, usize)>,
@@ -29,7 +29,7 @@ pub struct Held {
 
 /// A job that wants room.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct JobWish {
     pub job: JobName,
     pub user: String,
     pub program: String,
@@ -53,7 +53,7 @@ pub struct Capacity {
 
 /// Why a job does not begin.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum OrderVerdict {
     Granted(Vec<(String, usize)>),
     Waits {
         before: usize,
@@ -63,8 +63,8 @@ pub enum Verdict {
     Never(String),
 }
 
-struct Known {
-    held: Held,
+struct KnownJob {
+    held: HeldSlots,
     /// Whether its member has told of it.
     is_confirmed: bool,
     granted: u64,
@@ -72,13 +72,13 @@ struct Known {
 
 #[derive(Default)]
 pub struct Orders {
-    held: BTreeMap<JobName, Known>,
-    waiting: Vec<Wish>,
+    held: BTreeMap<JobName, KnownJob>,
+    waiting: Vec<JobWish>,
 }
 
 impl Orders {
     /// Adds a job behind those that asked before it. The same job takes the place of what it wished before.
-    pub fn enqueue(&mut self, wish: Wish) {
+    pub fn enqueue(&mut self, wish: JobWish) {
         self.forget_wish(&wish.job);
         let at = self.waiting.partition_point(|other| (other.since, &other.job) <= (wish.since, &wish.job));
         self.waiting.insert(at, wish);
@@ -95,16 +95,16 @@ impl Orders {
     }
 
     /// What a member says of the jobs that it has started.
-    pub fn heed(&mut self, member: &str, now: u64, jobs: Vec<(JobName, Held)>) {
+    pub fn heed(&mut self, member: &str, now: u64, jobs: Vec<(JobName, HeldSlots)>) {
         let is_of = |job: &JobName| job.parts().is_some_and(|(home, _)| home == member);
-        let told: HashMap<JobName, Held> = jobs.into_iter().filter(|(job, _)| is_of(job)).collect();
+        let told: HashMap<JobName, HeldSlots> = jobs.into_iter().filter(|(job, _)| is_of(job)).collect();
         self.held.retain(|job, known| {
             let is_new = !known.is_confirmed && now < known.granted + UNCONFIRMED;
             !is_of(job) || told.contains_key(job) || is_new
         });
         for (job, held) in told {
             let granted = self.held.get(&job).map_or(now, |known| known.granted);
-            self.held.insert(job, Known { held, is_confirmed: true, granted });
+            self.held.insert(job, KnownJob { held, is_confirmed: true, granted });
         }
     }
 
@@ -113,7 +113,7 @@ impl Orders {
         self.held.retain(|job, _| job.parts().is_none_or(|(home, _)| home != member));
     }
 
-    pub fn waiting(&self) -> &[Wish] {
+    pub fn waiting(&self) -> &[JobWish] {
         &self.waiting
     }
 
@@ -128,7 +128,7 @@ impl Orders {
         cluster: &Cluster,
         now: u64,
         capacity: impl Fn(&str) -> Capacity,
-    ) -> Vec<(JobName, Verdict)> {
+    ) -> Vec<(JobName, OrderVerdict)> {
         let mut verdicts = Vec::new();
         let mut before = 0;
         // For members that are wanted by somebody further in front: what begins there must end before this.
@@ -136,19 +136,19 @@ impl Orders {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|wish| {
             let verdict = match cluster.partition(Some(&wish.partition)) {
-                Err(reason) => Verdict::Never(format!("partition {reason}")),
+                Err(reason) => OrderVerdict::Never(format!("partition {reason}")),
                 Ok(partition) => self.decide_one(partition, wish, now, &capacity, &mut limits, before),
             };
-            if let Verdict::Granted(hosts) = &verdict {
-                let held = Held {
+            if let OrderVerdict::Granted(hosts) = &verdict {
+                let held = HeldSlots {
                     user: wish.user.clone(),
                     partition: Some(wish.partition.clone()),
                     hosts: hosts.clone(),
                     until: wish.seconds.map(|seconds| now.saturating_add(seconds)),
                 };
-                self.held.insert(wish.job.clone(), Known { held, is_confirmed: false, granted: now });
+                self.held.insert(wish.job.clone(), KnownJob { held, is_confirmed: false, granted: now });
             }
-            let still = matches!(verdict, Verdict::Waits { .. });
+            let still = matches!(verdict, OrderVerdict::Waits { .. });
             before += usize::from(still);
             verdicts.push((wish.job.clone(), verdict));
             still
@@ -160,14 +160,14 @@ impl Orders {
     fn decide_one(
         &self,
         partition: &Partition,
-        wish: &Wish,
+        wish: &JobWish,
         now: u64,
         capacity: &impl Fn(&str) -> Capacity,
         limits: &mut HashMap<String, u64>,
         before: usize,
-    ) -> Verdict {
+    ) -> OrderVerdict {
         if let Err(error) = spread(&partition.open_hosts(), wish.map, wish.ranks) {
-            return Verdict::Never(format!("partition '{}': {error}", partition.name));
+            return OrderVerdict::Never(format!("partition '{}': {error}", partition.name));
         }
         let end = wish.seconds.map_or(NEVER, |seconds| now.saturating_add(seconds));
         let may_use = |name: &str| limits.get(name).is_none_or(|limit| end <= *limit);
@@ -176,7 +176,7 @@ impl Orders {
             partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free(host) }).collect();
         let home = wish.job.parts().map_or("", |(home, _)| home);
         if let Some(hosts) = place(free.clone(), wish, home, |name| capacity(name).load) {
-            return Verdict::Granted(hosts);
+            return OrderVerdict::Granted(hosts);
         }
         let can_begin = self.can_begin(partition, wish, now);
         for host in &partition.hosts {
@@ -189,11 +189,11 @@ impl Orders {
             0 => format!("{} ranks, and partition '{}' has {free} free slots", wish.ranks, partition.name),
             _ => format!("{before} before it"),
         };
-        Verdict::Waits { before, reason }
+        OrderVerdict::Waits { before, reason }
     }
 
     /// Slots of a host that a job may have now.
-    fn free(&self, partition: &Partition, wish: &Wish, host: &Host, capacity: &impl Fn(&str) -> Capacity) -> usize {
+    fn free(&self, partition: &Partition, wish: &JobWish, host: &Host, capacity: &impl Fn(&str) -> Capacity) -> usize {
         let name = &host.name;
         let others = || self.held.values().map(|known| &known.held).filter(|held| held.slots_on(name) > 0);
         if partition.limits.exclusive && others().any(|held| held.user != wish.user) {
@@ -206,13 +206,13 @@ impl Orders {
     }
 
     /// When enough of the jobs that run have ended, if they have said when that is.
-    fn can_begin(&self, partition: &Partition, wish: &Wish, now: u64) -> Option<u64> {
+    fn can_begin(&self, partition: &Partition, wish: &JobWish, now: u64) -> Option<u64> {
         let slots = |name: &str| partition.hosts.iter().find(|host| host.name == name).map_or(0, |host| host.slots);
         let mut free: HashMap<&str, usize> = HashMap::new();
         for host in &partition.hosts {
             free.insert(&host.name, slots(&host.name).saturating_sub(self.used(&host.name)));
         }
-        let mut ends: Vec<(u64, &Held)> =
+        let mut ends: Vec<(u64, &HeldSlots)> =
             self.held.values().map(|known| (known.held.until.unwrap_or(NEVER), &known.held)).collect();
         ends.sort_by_key(|(end, _)| *end);
         for (end, held) in ends {
@@ -231,7 +231,7 @@ impl Orders {
     }
 }
 
-impl Held {
+impl HeldSlots {
     fn slots_on(&self, member: &str) -> usize {
         self.hosts.iter().filter(|(name, _)| name == member).map(|(_, slots)| slots).sum()
     }
@@ -244,7 +244,7 @@ fn least_slots(map: Map) -> usize {
 
 /// The members of a job with its slots there, if there are enough. A single member that has room for all goes before
 /// several, that of the launcher before others, and the one with less to do before one with more.
-fn place(mut free: Vec<Host>, wish: &Wish, home: &str, load: impl Fn(&str) -> f64) -> Option<Vec<(String, usize)>> {
+fn place(mut free: Vec<Host>, wish: &JobWish, home: &str, load: impl Fn(&str) -> f64) -> Option<Vec<(String, usize)>> {
     free.retain(|host| host.slots >= least_slots(wish.map));
     if wish.map == Map::Slot {
         free.sort_by(|one, other| {

@@ -1,22 +1,22 @@
 //! Other members: connections to them, and calls.
 
-use crate::between::{Asker, Asking, Errand, Link, Response};
+use crate::between::{Asker, DaemonLink, Errand, PendingCall, Response};
 use crate::daemon::Daemon;
 use anyhow::{Context, Result, anyhow};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use tokio::sync::mpsc;
 use weft_database::Member;
-use weft_requests::{Demand, Reply};
+use weft_requests::{ClusterReply, Demand};
 
 impl Daemon {
     /// A connection to a member.
-    pub async fn link(self: &Rc<Self>, member: &str) -> Result<Rc<Link>> {
+    pub async fn link(self: &Rc<Self>, member: &str) -> Result<Rc<DaemonLink>> {
         if let Some(link) = self.links.borrow().get(member).filter(|link| link.is_open()) {
             return Ok(Rc::clone(link));
         }
         let addresses = self.addresses_of(member).await?;
-        let link = Link::connect(&self.me.key, &self.cluster_name(), member, &addresses).await?;
+        let link = DaemonLink::connect(&self.me.key, &self.cluster_name(), member, &addresses).await?;
         self.links.borrow_mut().insert(member.to_owned(), Rc::clone(&link));
         Ok(link)
     }
@@ -37,12 +37,12 @@ impl Daemon {
     ///
     /// # Errors
     /// It cannot be reached.
-    pub async fn ask(self: &Rc<Self>, member: &str, errand: Errand) -> Result<Asking> {
+    pub async fn ask(self: &Rc<Self>, member: &str, errand: Errand) -> Result<PendingCall> {
         if member == self.me.member {
             let (sender, responses) = mpsc::unbounded_channel();
             let daemon = Rc::clone(self);
             let task = tokio::task::spawn_local(async move { daemon.carry_out(errand, sender).await });
-            return Ok(Asking::near(task.abort_handle(), responses));
+            return Ok(PendingCall::near(task.abort_handle(), responses));
         }
         Ok(self.link(member).await?.ask(errand))
     }
@@ -64,7 +64,7 @@ impl Daemon {
     }
 
     /// Asks for the client of a member, at any of the servers.
-    pub async fn ask_servers(self: &Rc<Self>, asker: &Asker, demand: &Demand) -> Reply {
+    pub async fn ask_servers(self: &Rc<Self>, asker: &Asker, demand: &Demand) -> ClusterReply {
         let mut failed = String::new();
         for server in self.servers() {
             let errand = Errand::For { asker: asker.clone(), demand: demand.clone() };
@@ -74,6 +74,6 @@ impl Daemon {
                 Err(error) => failed = format!("{error:#}"),
             }
         }
-        Reply::Refused(failed)
+        ClusterReply::Refused(failed)
     }
 }

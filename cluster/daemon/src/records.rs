@@ -24,7 +24,7 @@ const SCHEMA: &str = "
 
 /// A job that runs, as it is found again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begun {
+pub struct BegunJob {
     pub number: u64,
     pub uid: u32,
     pub view: JobView,
@@ -59,7 +59,7 @@ impl Records {
     ///
     /// # Errors
     /// Nothing can be written.
-    pub fn begin(&self, job: &Begun) -> Result<()> {
+    pub fn begin(&self, job: &BegunJob) -> Result<()> {
         let view = serde_json::to_string(&job.view)?;
         let mut insert = self.database.prepare_cached(
             "insert into jobs (number, user, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -100,7 +100,7 @@ impl Records {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn running(&self) -> Result<Vec<Begun>> {
+    pub fn running(&self) -> Result<Vec<BegunJob>> {
         let mut select =
             self.database.prepare("select number, user, view, until, pid, began from jobs where ended is null")?;
         let rows = select.query_map([], |row| {
@@ -112,7 +112,7 @@ impl Records {
         for row in rows {
             let (number, uid, view, until, pid, began) = row?;
             let view = serde_json::from_str(&view)?;
-            all.push(Begun { number, uid, view, until, pid, began });
+            all.push(BegunJob { number, uid, view, until, pid, began });
         }
         Ok(all)
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use weft_requests::JobName;
 
-    fn begun(number: u64, uid: u32) -> Begun {
+    fn begun(number: u64, uid: u32) -> BegunJob {
         let view = JobView {
             job: JobName::new("node1", number),
             user: "ann".to_owned(),
@@ -169,7 +169,7 @@ mod tests {
             priority: 0,
             ranks: Vec::new(),
         };
-        Begun { number, uid, view, until: Some(9), pid: 12, began: 34 }
+        BegunJob { number, uid, view, until: Some(9), pid: 12, began: 34 }
     }
 
     #[test]

@@ -14,19 +14,19 @@ pub fn now() -> u64 {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct HostReport {
     pub member: String,
     /// What it takes now.
     pub slots: usize,
     pub load: LoadView,
     /// What is wrong with its database, if something is.
     pub trouble: Option<String>,
-    pub jobs: Vec<Running>,
+    pub jobs: Vec<RunningJob>,
 }
 
 /// A job whose launcher is on this host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningJob {
     pub view: JobView,
     /// When it ends at the latest, in seconds since 1970.
     pub until: Option<u64>,

@@ -3,14 +3,14 @@
 
 use crate::between::{Asker, Errand, Response, Responses};
 use crate::daemon::{Daemon, names};
-use crate::orders::{Capacity, Held, Verdict, Wish};
-use crate::report::{self, Report, now};
+use crate::orders::{Capacity, HeldSlots, JobWish, OrderVerdict};
+use crate::report::{self, HostReport, now};
 use anyhow::{Result, anyhow, bail};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use weft_cluster::hosts::Map;
-use weft_requests::{Grant, JobName, Placing, Reply, Standing};
+use weft_requests::{ClusterReply, Grant, JobName, MemberStanding, Placing};
 
 /// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
 const GIVEN_UP: u64 = 40;
@@ -19,7 +19,7 @@ const LISTENS: Duration = Duration::from_secs(3);
 
 impl Daemon {
     pub fn capacity(&self, member: &str) -> Capacity {
-        let is_alive = self.alive.standing(member).0 == Standing::Alive;
+        let is_alive = self.alive.standing(member).0 == MemberStanding::Alive;
         match self.heard.borrow().get(member).filter(|_| is_alive) {
             None => Capacity { slots: 0, load: 0.0 },
             Some(report) => Capacity { slots: report.slots, load: report.load.load / report.load.cores.max(1) as f64 },
@@ -30,9 +30,9 @@ impl Daemon {
     pub fn server_in_charge(&self) -> Option<String> {
         let is_new = self.begun.elapsed() < LISTENS;
         let may_be = |server: &&String| match self.alive.standing(server).0 {
-            Standing::Alive => true,
-            Standing::Unknown => is_new,
-            Standing::Suspect | Standing::Dead => false,
+            MemberStanding::Alive => true,
+            MemberStanding::Unknown => is_new,
+            MemberStanding::Suspect | MemberStanding::Dead => false,
         };
         self.cluster().servers.iter().find(may_be).cloned()
     }
@@ -45,9 +45,9 @@ impl Daemon {
     pub fn knows_all(&self) -> bool {
         let heard = self.heard.borrow();
         let is_known = |name: &String| match self.alive.standing(name).0 {
-            Standing::Alive => heard.contains_key(name),
-            Standing::Unknown => false,
-            Standing::Suspect | Standing::Dead => true,
+            MemberStanding::Alive => heard.contains_key(name),
+            MemberStanding::Unknown => false,
+            MemberStanding::Suspect | MemberStanding::Dead => true,
         };
         self.begun.elapsed() >= LISTENS || names(&self.cluster()).iter().all(is_known)
     }
@@ -59,7 +59,7 @@ impl Daemon {
             self.seekers.borrow_mut().clear();
         }
         for member in names(&self.cluster()) {
-            if matches!(self.alive.standing(&member), (Standing::Suspect, GIVEN_UP..)) {
+            if matches!(self.alive.standing(&member), (MemberStanding::Suspect, GIVEN_UP..)) {
                 self.orders.borrow_mut().bury(&member);
             }
         }
@@ -67,14 +67,14 @@ impl Daemon {
     }
 
     /// Takes a report in.
-    pub fn heed(self: &Rc<Self>, report: Report) -> Response {
+    pub fn heed(self: &Rc<Self>, report: HostReport) -> Response {
         let version = self.cluster().version;
         if report.load.version < version && report.member != self.me.member {
             let (daemon, member) = (Rc::clone(self), report.member.clone());
             let text = self.cluster.borrow().1.clone();
             tokio::task::spawn_local(async move { daemon.ask_once(&member, Errand::Adopt { text }).await.map(drop) });
         }
-        let held = |job: &report::Running| Held {
+        let held = |job: &report::RunningJob| HeldSlots {
             user: job.view.user.clone(),
             partition: job.view.partition.clone(),
             // Who was not placed takes no slots.
@@ -110,7 +110,7 @@ impl Daemon {
             return drop(out.send(Response::Failed(format!("server '{other}' orders jobs"))));
         }
         let grant = match self.wish(&asker, &job, &placing) {
-            Err(error) => return drop(out.send(Response::Last(Reply::Refused(error.to_string())))),
+            Err(error) => return drop(out.send(Response::Last(ClusterReply::Refused(error.to_string())))),
             Ok((wish, grant)) => {
                 self.orders.borrow_mut().enqueue(wish);
                 grant
@@ -125,21 +125,21 @@ impl Daemon {
         let mut last = None;
         while let Some(verdict) = verdicts.recv().await {
             let reply = match verdict {
-                Verdict::Never(reason) => Reply::Refused(reason),
-                Verdict::Waits { reason, .. } if !placing.wait => {
-                    Reply::Refused(format!("{reason}; with --wait it waits until there is room"))
+                OrderVerdict::Never(reason) => ClusterReply::Refused(reason),
+                OrderVerdict::Waits { reason, .. } if !placing.wait => {
+                    ClusterReply::Refused(format!("{reason}; with --wait it waits until there is room"))
                 }
-                Verdict::Waits { before, reason } => {
-                    let told = Reply::Waiting { before, reason };
+                OrderVerdict::Waits { before, reason } => {
+                    let told = ClusterReply::Waiting { before, reason };
                     if last.as_ref() != Some(&told) && out.send(Response::Reply(told.clone())).is_err() {
                         return;
                     }
                     last = Some(told);
                     continue;
                 }
-                Verdict::Granted(hosts) => {
+                OrderVerdict::Granted(hosts) => {
                     seeking.is_served = true;
-                    Reply::Placed(Grant { hosts, ..grant })
+                    ClusterReply::Placed(Grant { hosts, ..grant })
                 }
             };
             let _ = out.send(Response::Last(reply));
@@ -148,7 +148,7 @@ impl Daemon {
     }
 
     /// What a job wants, if it may; and what it will get, but for the hosts.
-    pub fn wish(&self, asker: &Asker, job: &JobName, placing: &Placing) -> Result<(Wish, Grant)> {
+    pub fn wish(&self, asker: &Asker, job: &JobName, placing: &Placing) -> Result<(JobWish, Grant)> {
         let cluster = self.cluster();
         let partition =
             cluster.partition(placing.partition.as_deref()).map_err(|error| anyhow!("partition {error}"))?;
@@ -180,7 +180,7 @@ impl Daemon {
         };
         let (job, user, partition) = (job.clone(), asker.user.clone(), name.clone());
         let program = placing.about.program.clone();
-        Ok((Wish { job, user, program, partition, ranks, map, seconds, since: placing.about.since }, grant))
+        Ok((JobWish { job, user, program, partition, ranks, map, seconds, since: placing.about.since }, grant))
     }
 }
 

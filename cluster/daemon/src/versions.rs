@@ -2,7 +2,7 @@
 
 use crate::between::{Errand, Response};
 use crate::daemon::{Daemon, names};
-use crate::report::{self, Report};
+use crate::report::{self, HostReport};
 use std::rc::Rc;
 use weft_database::Cluster;
 
@@ -25,7 +25,7 @@ impl Daemon {
         }
     }
 
-    pub async fn tell_server(self: &Rc<Self>, server: &str, report: Box<Report>) {
+    pub async fn tell_server(self: &Rc<Self>, server: &str, report: Box<HostReport>) {
         let told = self.ask_once(server, Errand::Heed(report)).await;
         if let Ok(Response::Version(version)) = told
             && version < self.cluster().version

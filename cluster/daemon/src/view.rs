@@ -4,7 +4,7 @@ use crate::between::Asker;
 use crate::daemon::Daemon;
 use crate::report::now;
 use std::rc::Rc;
-use weft_requests::{ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView, Reply};
+use weft_requests::{ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView};
 
 impl Daemon {
     /// What the page shows: what this server knows, or what the one in charge has said last; it is asked for more.
@@ -16,7 +16,7 @@ impl Daemon {
             let daemon = Rc::clone(self);
             tokio::task::spawn_local(async move {
                 let asker = Asker { user: String::new(), uid: daemon.me.uid, groups: Vec::new(), pid: 0 };
-                if let Reply::View(view) = daemon.ask_servers(&asker, &Demand::Look { ranks: false }).await {
+                if let ClusterReply::View(view) = daemon.ask_servers(&asker, &Demand::Look { ranks: false }).await {
                     *daemon.seen.borrow_mut() = *view;
                 }
                 daemon.is_looking.set(false);
@@ -49,7 +49,7 @@ impl Daemon {
             slots: partition.slots(),
             used: partition.hosts.iter().map(|host| orders.used(&host.name).min(host.slots)).sum(),
         };
-        let queued = |(before, wish): (usize, &crate::orders::Wish)| QueuedView {
+        let queued = |(before, wish): (usize, &crate::orders::JobWish)| QueuedView {
             job: wish.job.clone(),
             user: wish.user.clone(),
             partition: wish.partition.clone(),

@@ -1,6 +1,6 @@
 //! Asks the daemon of this host, one thing after the other.
 
-use crate::{Demand, MOST_LINE_BYTES, Reply, VERSION};
+use crate::{ClusterReply, Demand, MOST_LINE_BYTES, VERSION};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
@@ -25,14 +25,14 @@ pub fn address(name: &str) -> io::Result<SocketAddr> {
 
 /// A connection to a daemon, which has welcomed us.
 #[derive(Debug)]
-pub struct DaemonClient {
+pub struct ClusterClient {
     stream: BufReader<UnixStream>,
     /// The daemon's cluster, and the member that it is.
     pub cluster: String,
     pub member: String,
 }
 
-impl DaemonClient {
+impl ClusterClient {
     /// The daemon of this user, else that of the system; none where there is neither, or the environment says `off`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl DaemonClient {
         let mut client = Self { stream, cluster: String::new(), member: String::new() };
         let weft = env!("CARGO_PKG_VERSION").to_owned();
         match client.ask(&Demand::Begin { version: VERSION, weft })? {
-            Reply::Welcome { cluster, member, .. } => Ok(Some(Self { cluster, member, ..client })),
+            ClusterReply::Welcome { cluster, member, .. } => Ok(Some(Self { cluster, member, ..client })),
             other => Err(refusal(other)),
         }
     }
@@ -71,7 +71,7 @@ impl DaemonClient {
     ///
     /// # Errors
     /// The daemon has gone, or says nothing.
-    pub fn ask(&mut self, demand: &Demand) -> io::Result<Reply> {
+    pub fn ask(&mut self, demand: &Demand) -> io::Result<ClusterReply> {
         self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
         self.say(demand)?;
         self.reply()
@@ -96,7 +96,7 @@ impl DaemonClient {
     ///
     /// # Errors
     /// The daemon has gone, or says what nobody understands.
-    pub fn reply(&mut self) -> io::Result<Reply> {
+    pub fn reply(&mut self) -> io::Result<ClusterReply> {
         let mut line = Vec::new();
         let mut bounded = (&mut self.stream).take(MOST_LINE_BYTES as u64);
         match bounded.read_until(b'\n', &mut line) {
@@ -111,9 +111,9 @@ impl DaemonClient {
 }
 
 /// What to say of an answer that is not the one that was asked for.
-pub fn refusal(reply: Reply) -> io::Error {
+pub fn refusal(reply: ClusterReply) -> io::Error {
     io::Error::other(match reply {
-        Reply::Refused(reason) => reason,
+        ClusterReply::Refused(reason) => reason,
         other => format!("it answered what means nothing here: {other:?}"),
     })
 }

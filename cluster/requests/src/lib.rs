@@ -1,7 +1,7 @@
 //! What the daemons of a cluster (`weftd`) are asked, what they answer, and how the command `weft` asks them.
 //!
 //! A client connects to the daemon of its host by a socket without a name in a file system ([`client`]). It writes
-//! [`Demand`]s and reads [`Reply`]s, each a line of JSON; the first demand is [`Demand::Begin`]. Who asks is what the
+//! [`Demand`]s and reads [`ClusterReply`]s, each a line of JSON; the first demand is [`Demand::Begin`]. Who asks is what the
 //! kernel says of the other end of the socket, never what a line says. A daemon that cannot answer itself asks another
 //! one in the name of the client, by the same two types.
 //!
@@ -15,7 +15,7 @@ pub mod client;
 pub mod made;
 mod view;
 
-pub use view::{ClusterView, Flow, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
+pub use view::{ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView};
 
 use serde::{Deserialize, Serialize};
 use weft_records::JobRecord;
@@ -69,11 +69,11 @@ impl std::str::FromStr for JobName {
 pub enum Demand {
     /// Comes first: the version of what is said here, and that of Weft for messages.
     Begin { version: u32, weft: String },
-    /// Room for a job on a partition. Answered by [`Reply::Waiting`] any number of times, then [`Reply::Placed`].
+    /// Room for a job on a partition. Answered by [`ClusterReply::Waiting`] any number of times, then [`ClusterReply::Placed`].
     Place(Placing),
-    /// A job has begun that needs no room: it is to be seen. Answered by [`Reply::Registered`].
+    /// A job has begun that needs no room: it is to be seen. Answered by [`ClusterReply::Registered`].
     Register(Description),
-    /// How to reach a host of a job, once. Answered by [`Reply::Pass`].
+    /// How to reach a host of a job, once. Answered by [`ClusterReply::Pass`].
     Enter { job: JobName, host: String },
     /// A job has ended, and this is known of it.
     Finish { job: JobName, record: Option<Box<JobRecord>> },
@@ -85,7 +85,7 @@ pub enum Demand {
     Drain { member: String, slots: Option<usize> },
     /// Records of jobs that have ended, the newest first.
     Finished { most: usize },
-    /// Where its page is. Answered by [`Reply::Page`].
+    /// Where its page is. Answered by [`ClusterReply::Page`].
     Page,
     /// The daemon of this host ends. Jobs go on.
     Stop,
@@ -93,7 +93,7 @@ pub enum Demand {
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum ClusterReply {
     /// To [`Demand::Begin`].
     Welcome {
         cluster: String,

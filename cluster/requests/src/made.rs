@@ -1,6 +1,8 @@
 //! A cluster that is made up, of any size, as a busy one looks: for tests of those who show it.
 
-use crate::{ClusterView, Flow, JobName, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
+use crate::{
+    ClusterView, Flow, JobName, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView,
+};
 
 /// Numbers that look like chance, and are the same each time.
 struct Fortune(u64);
@@ -59,9 +61,9 @@ fn member(chance: &mut Fortune, at: usize, name: &str, jobs: &[JobView]) -> Memb
     let of_jobs = jobs.iter().flat_map(|job| &job.hosts).filter(|(host, _)| host == name);
     let used: usize = of_jobs.map(|(_, ranks)| ranks).sum();
     let standing = match at % 61 {
-        7 => Standing::Dead,
-        10 => Standing::Suspect,
-        _ => Standing::Alive,
+        7 => MemberStanding::Dead,
+        10 => MemberStanding::Suspect,
+        _ => MemberStanding::Alive,
     };
     let drained = at % 47 == 5;
     let load = LoadView {
@@ -75,7 +77,7 @@ fn member(chance: &mut Fortune, at: usize, name: &str, jobs: &[JobView]) -> Memb
     };
     let trouble = (at % 61 == 3).then(|| "its database has version 41".to_owned());
     let slots = if drained { 0 } else { 16 };
-    let load = (standing != Standing::Dead).then_some(load);
+    let load = (standing != MemberStanding::Dead).then_some(load);
     MemberView { name: name.to_owned(), standing, since: 754, slots, usual_slots: 16, used, load, trouble }
 }
 

@@ -24,7 +24,7 @@ pub struct ClusterView {
 /// Whether a member is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum MemberStanding {
     Alive,
     /// It is silent: nothing new is placed there.
     Suspect,
@@ -37,7 +37,7 @@ pub enum Standing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberView {
     pub name: String,
-    pub standing: Standing,
+    pub standing: MemberStanding,
     /// How long it has been so, in seconds.
     pub since: u64,
     /// What it takes now; 0 is drained.

@@ -4,8 +4,8 @@ use crate::EXIT_USAGE;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use weft_records::JobRecord;
-use weft_requests::client::{DaemonClient, refusal};
-use weft_requests::{ClusterView, Demand, JobName, JobView, MemberView, QueuedView, Reply, Standing};
+use weft_requests::client::{ClusterClient, refusal};
+use weft_requests::{ClusterReply, ClusterView, Demand, JobName, JobView, MemberStanding, MemberView, QueuedView};
 
 /// Signals that have a name here, as kill(1) has them.
 const SIGNALS: [(&str, i32); 10] = [
@@ -52,8 +52,8 @@ fn signal(given: &str) -> Result<i32, String> {
     })
 }
 
-fn daemon() -> Result<DaemonClient> {
-    DaemonClient::find()?.context("no daemon of a cluster runs on this host; weft cluster start starts them")
+fn daemon() -> Result<ClusterClient> {
+    ClusterClient::find()?.context("no daemon of a cluster runs on this host; weft cluster start starts them")
 }
 
 /// Sends a signal to the launchers of jobs.
@@ -77,9 +77,9 @@ pub fn drain(given: &DrainArguments) -> Result<i32> {
     done(daemon()?.ask(&demand)?).map(|()| 0)
 }
 
-fn done(reply: Reply) -> Result<()> {
+fn done(reply: ClusterReply) -> Result<()> {
     match reply {
-        Reply::Done => Ok(()),
+        ClusterReply::Done => Ok(()),
         other => Err(refusal(other).into()),
     }
 }
@@ -90,7 +90,7 @@ fn done(reply: Reply) -> Result<()> {
 /// No daemon answers, or it has none.
 pub fn page() -> Result<i32> {
     match daemon()?.ask(&Demand::Page)? {
-        Reply::Page(address) => {
+        ClusterReply::Page(address) => {
             println!("{address}");
             let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
             if has_desktop && std::io::stdout().is_terminal() {
@@ -109,7 +109,7 @@ pub fn page() -> Result<i32> {
 /// No daemon answers.
 pub fn look(ranks: bool) -> Result<ClusterView> {
     match daemon()?.ask(&Demand::Look { ranks })? {
-        Reply::View(view) => Ok(*view),
+        ClusterReply::View(view) => Ok(*view),
         other => Err(refusal(other).into()),
     }
 }
@@ -120,7 +120,7 @@ pub fn look(ranks: bool) -> Result<ClusterView> {
 /// No daemon answers.
 pub fn ended(most: usize) -> Result<Vec<JobRecord>> {
     match daemon()?.ask(&Demand::Finished { most })? {
-        Reply::Records(mut records) => {
+        ClusterReply::Records(mut records) => {
             records.reverse();
             Ok(records)
         }
@@ -148,11 +148,11 @@ pub fn text(view: &ClusterView) -> String {
 
 fn member_line(member: &MemberView, width: usize) -> String {
     let standing = match member.standing {
-        Standing::Alive if member.slots == 0 => "drained",
-        Standing::Alive => "alive",
-        Standing::Suspect => "silent",
-        Standing::Dead => "dead",
-        Standing::Unknown => "not seen",
+        MemberStanding::Alive if member.slots == 0 => "drained",
+        MemberStanding::Alive => "alive",
+        MemberStanding::Suspect => "silent",
+        MemberStanding::Dead => "dead",
+        MemberStanding::Unknown => "not seen",
     };
     let slots = format!("{}/{}", member.used, member.slots);
     let load = member.load.as_ref().map_or_else(String::new, |load| {

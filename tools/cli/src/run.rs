@@ -2,7 +2,7 @@
 
 use crate::defaults::Defaults;
 use crate::run::hosts::HostArguments;
-use crate::run::room::{Listeners, Room, Wishes};
+use crate::run::room::{JobRoom, Listeners, Wishes};
 use crate::{EXIT_USAGE, jobs, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
@@ -281,7 +281,7 @@ pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
     if job.cores.is_none() {
         job.cores = std::env::var_os(CORES_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     }
-    let room = room.or_else(|| Room::register(&job));
+    let room = room.or_else(|| JobRoom::register(&job));
     let finished = weft_agent::run(job);
     if let Some(room) = room {
         room.finish(finished.as_ref().ok().map(|finished| &finished.record));
@@ -358,7 +358,7 @@ pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_age
 }
 
 /// The job. An error is one line for each slip.
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>), Vec<String>> {
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRoom>), Vec<String>> {
     let defaults = Defaults::of_environment();
     let hosts = given.hosts.or_of_environment(&defaults, given.sockets)?.read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
@@ -387,7 +387,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>
     let partition = hosts.as_ref().and_then(hosts::Given::partition);
     let (room, hosts) = match hosts {
         None => (None, None),
-        Some(hosts) => match hosts.ask(size, wishes(&programs, timeout))? {
+        Some(hosts) => match hosts.ask(size, Wishes::of(&programs, timeout))? {
             Some((room, hosts)) => (Some(room), hosts),
             None => (None, hosts.spread(size)?),
         },
@@ -409,15 +409,6 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>
         cores: given.cores,
     };
     Ok((job, room))
-}
-
-/// What a job tells the daemon that gives it room.
-fn wishes(programs: &[Program], timeout: Option<Duration>) -> Wishes {
-    let words = |program: &Program| -> Vec<String> {
-        program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-    };
-    let (program, arguments) = programs.first().map(|first| (first.program.clone(), words(first))).unwrap_or_default();
-    Wishes { seconds: timeout.map(|time| time.as_secs().max(1)), program, arguments, ..Wishes::default() }
 }
 
 /// How many ranks a program has whose command line does not say it.

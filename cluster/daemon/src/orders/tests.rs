@@ -8,8 +8,8 @@ fn cluster(more: &str) -> Cluster {
     weft_database::read(&text).expect("a cluster")
 }
 
-fn wish(number: u64, ranks: usize, seconds: Option<u64>) -> Wish {
-    Wish {
+fn wish(number: u64, ranks: usize, seconds: Option<u64>) -> JobWish {
+    JobWish {
         job: JobName::new("a", number),
         user: "ann".to_owned(),
         program: "./prog".to_owned(),
@@ -25,13 +25,13 @@ fn idle(_: &str) -> Capacity {
     Capacity { slots: 4, load: 0.0 }
 }
 
-fn granted(verdicts: &[(JobName, Verdict)]) -> Vec<u64> {
-    let is_granted = |verdict: &Verdict| matches!(verdict, Verdict::Granted(_));
+fn granted(verdicts: &[(JobName, OrderVerdict)]) -> Vec<u64> {
+    let is_granted = |verdict: &OrderVerdict| matches!(verdict, OrderVerdict::Granted(_));
     let numbers = verdicts.iter().filter(|(_, verdict)| is_granted(verdict));
     numbers.map(|(job, _)| job.parts().expect("a job").1).collect()
 }
 
-fn ask(orders: &mut Orders, cluster: &Cluster, now: u64, wishes: Vec<Wish>) -> Vec<u64> {
+fn ask(orders: &mut Orders, cluster: &Cluster, now: u64, wishes: Vec<JobWish>) -> Vec<u64> {
     wishes.into_iter().for_each(|wish| orders.enqueue(wish));
     granted(&orders.decide(cluster, now, idle))
 }
@@ -62,7 +62,7 @@ fn nothing_goes_before_where_no_end_is_known() {
 #[test]
 fn who_waits_for_other_members_holds_nobody_back() {
     let (cluster, mut orders) = (cluster(""), Orders::default());
-    let on_b = |number, ranks| Wish { partition: "one".to_owned(), ..wish(number, ranks, None) };
+    let on_b = |number, ranks| JobWish { partition: "one".to_owned(), ..wish(number, ranks, None) };
     assert_eq!(ask(&mut orders, &cluster, 0, vec![on_b(1, 3), on_b(2, 2), wish(3, 5, None)]), [1]);
     assert_eq!(ask(&mut orders, &cluster, 0, vec![wish(4, 4, None)]), [0_u64; 0], "one before it wants both");
     orders.forget_wish(&JobName::new("a", 3));
@@ -72,10 +72,10 @@ fn who_waits_for_other_members_holds_nobody_back() {
 #[test]
 fn one_member_for_all_goes_before_several_and_the_launchers_before_others() {
     let (cluster, mut orders) = (cluster(""), Orders::default());
-    let hosts = |orders: &mut Orders, wish: Wish| {
+    let hosts = |orders: &mut Orders, wish: JobWish| {
         orders.enqueue(wish);
         match orders.decide(&cluster, 0, idle).pop() {
-            Some((_, Verdict::Granted(hosts))) => {
+            Some((_, OrderVerdict::Granted(hosts))) => {
                 hosts.into_iter().map(|(name, slots)| format!("{name}:{slots}")).collect()
             }
             other => vec![format!("{other:?}")],
@@ -83,14 +83,14 @@ fn one_member_for_all_goes_before_several_and_the_launchers_before_others() {
     };
     assert_eq!(hosts(&mut orders, wish(1, 3, None)), ["a:3"]);
     assert_eq!(hosts(&mut orders, wish(2, 3, None)), ["b:3"]);
-    assert_eq!(hosts(&mut orders, Wish { map: Map::Host, ..wish(3, 2, None) }), ["a:1", "b:1"]);
+    assert_eq!(hosts(&mut orders, JobWish { map: Map::Host, ..wish(3, 2, None) }), ["a:1", "b:1"]);
 }
 
 #[test]
 fn a_job_that_can_never_begin_is_told_so() {
     let (cluster, mut orders) = (cluster(""), Orders::default());
     orders.enqueue(wish(1, 9, None));
-    assert!(matches!(orders.decide(&cluster, 0, idle).pop(), Some((_, Verdict::Never(_)))));
+    assert!(matches!(orders.decide(&cluster, 0, idle).pop(), Some((_, OrderVerdict::Never(_)))));
     assert!(orders.waiting().is_empty());
 }
 
@@ -98,7 +98,7 @@ fn a_job_that_can_never_begin_is_told_so() {
 fn limits_of_a_partition_hold() {
     let (cluster, mut orders) = (cluster("processes = 2\nexclusive = true"), Orders::default());
     assert_eq!(ask(&mut orders, &cluster, 0, vec![wish(1, 2, None)]), [1]);
-    assert_eq!(ask(&mut orders, &cluster, 0, vec![Wish { user: "bob".to_owned(), ..wish(2, 3, None) }]), [0_u64; 0]);
+    assert_eq!(ask(&mut orders, &cluster, 0, vec![JobWish { user: "bob".to_owned(), ..wish(2, 3, None) }]), [0_u64; 0]);
     orders.forget_wish(&JobName::new("a", 2));
     assert_eq!(ask(&mut orders, &cluster, 0, vec![wish(3, 2, None)]), [3], "her own, on the other member");
 }
@@ -110,7 +110,7 @@ fn a_grant_is_kept_until_its_member_tells_of_it_and_then_as_long_as_it_does() {
     orders.heed("a", 1, vec![]);
     assert_eq!(orders.used("a"), 4, "the report was on its way already");
     orders.heed("b", 1, vec![]);
-    let held = Held { user: "ann".to_owned(), partition: None, hosts: vec![("a".to_owned(), 4)], until: None };
+    let held = HeldSlots { user: "ann".to_owned(), partition: None, hosts: vec![("a".to_owned(), 4)], until: None };
     orders.heed("a", 2, vec![(JobName::new("a", 1), held.clone()), (JobName::new("b", 7), held)]);
     assert_eq!(orders.used("a"), 4, "nobody speaks for another member");
     orders.heed("a", 3, vec![]);

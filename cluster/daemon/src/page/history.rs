@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::Duration;
-use weft_requests::{ClusterView, Standing};
+use weft_requests::{ClusterView, MemberStanding};
 
 /// How often a sample is taken.
 pub const EVERY: Duration = Duration::from_secs(15);
@@ -45,7 +45,7 @@ impl History {
         let bytes = view.traffic.iter().map(|flow| flow.bytes).fold(0, u64::saturating_add);
         // What the jobs that have ended had sent is gone from the sum. The first sample knows no time before it.
         let more = if self.samples.is_empty() { 0 } else { bytes.saturating_sub(self.bytes) };
-        let alive = view.members.iter().filter(|member| member.standing == Standing::Alive);
+        let alive = view.members.iter().filter(|member| member.standing == MemberStanding::Alive);
         let load: f64 = alive.filter_map(|member| member.load.as_ref()).map(|load| load.load).sum();
         self.samples.push_back(HourSample {
             time: view.time,

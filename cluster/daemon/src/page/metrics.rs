@@ -1,13 +1,13 @@
 //! A view in the text form of Prometheus.
 
 use std::fmt::{Display, Write as _};
-use weft_requests::{ClusterView, JobView, MemberView, Standing};
+use weft_requests::{ClusterView, JobView, MemberStanding, MemberView};
 
-const STANDINGS: [(Standing, &str); 4] = [
-    (Standing::Alive, "alive"),
-    (Standing::Suspect, "suspect"),
-    (Standing::Dead, "dead"),
-    (Standing::Unknown, "unknown"),
+const STANDINGS: [(MemberStanding, &str); 4] = [
+    (MemberStanding::Alive, "alive"),
+    (MemberStanding::Suspect, "suspect"),
+    (MemberStanding::Dead, "dead"),
+    (MemberStanding::Unknown, "unknown"),
 ];
 
 /// All numbers of a view. Traffic is per sending member: pairs would be as many as the square of the members.

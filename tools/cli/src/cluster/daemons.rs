@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use weft_requests::client::{DaemonClient, refusal};
-use weft_requests::{Demand, Reply};
+use weft_requests::client::{ClusterClient, refusal};
+use weft_requests::{ClusterReply, Demand};
 
 /// How long a daemon may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -85,7 +85,7 @@ pub fn begin(name: &str, member: &str) -> Result<i32, Slips> {
         return took.map(|_| 1);
     }
     take_key(&path, &outfit.key)?;
-    if let Ok(Some(client)) = DaemonClient::find() {
+    if let Ok(Some(client)) = ClusterClient::find() {
         if client.cluster == name && client.member == member {
             println!("runs already");
             return Ok(0);
@@ -118,7 +118,7 @@ fn take_key(path: &Path, key: &str) -> Result<(), Slips> {
 fn wait_for(mut child: Child, log: &Path) -> Result<i32, Slips> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        if let Ok(Some(client)) = DaemonClient::find() {
+        if let Ok(Some(client)) = ClusterClient::find() {
             println!("runs as '{}' of '{}'", client.member, client.cluster);
             return Ok(0);
         }
@@ -133,12 +133,12 @@ fn wait_for(mut child: Child, log: &Path) -> Result<i32, Slips> {
 
 /// Ends the daemon of this host.
 pub fn end() -> Result<i32, Slips> {
-    let Some(mut client) = DaemonClient::find().map_err(|error| vec![error.to_string()])? else {
+    let Some(mut client) = ClusterClient::find().map_err(|error| vec![error.to_string()])? else {
         println!("has not run");
         return Ok(0);
     };
     match client.ask(&Demand::Stop).map_err(|error| vec![error.to_string()])? {
-        Reply::Done => {
+        ClusterReply::Done => {
             println!("has ended");
             Ok(0)
         }

@@ -1,6 +1,6 @@
 //! The options of `weft run` that say on which hosts.
 
-use super::room::{self, Room, Wishes};
+use super::room::{self, JobRoom, Wishes};
 use crate::cluster::file;
 use crate::defaults::Defaults;
 use crate::reach::{are_here, batch, launch_of_environment};
@@ -209,13 +209,13 @@ impl Given {
         }
     }
 
-    /// Room for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
+    /// JobRoom for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
     #[allow(clippy::type_complexity)]
-    pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(Room, Option<Hosts>)>, Vec<String>> {
+    pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(JobRoom, Option<Hosts>)>, Vec<String>> {
         let HostSource::Partition(partition, Some(cluster)) = &self.source else { return Ok(None) };
         let failed = |error: String| vec![format!("{}: {error}", self.option)];
         let wishes = Wishes { waits: self.wishes.waits, priority: self.wishes.priority, ..job };
-        let asked = Room::ask(super::FRONT, cluster, &partition.name, ranks, self.map, wishes);
+        let asked = JobRoom::ask(super::FRONT, cluster, &partition.name, ranks, self.map, wishes);
         let Some((room, grant, is_here)) = asked.map_err(failed)? else { return Ok(None) };
         if is_here {
             return Ok(Some((room, None)));

@@ -1,11 +1,13 @@
-//! Room for a job in a cluster that has daemons, and their knowledge of it.
+//! JobRoom for a job in a cluster that has daemons, and their knowledge of it.
 
 use std::io;
+use std::time::Duration;
 use weft_agent::{Hosts, Job};
 use weft_cluster::hosts::{Host, Launch, Map};
+use weft_cluster::job::Program;
 use weft_records::JobRecord;
-use weft_requests::client::{DaemonClient, refusal};
-use weft_requests::{Demand, Description, Grant, JobName, Placing, Reply};
+use weft_requests::client::{ClusterClient, refusal};
+use weft_requests::{ClusterReply, Demand, Description, Grant, JobName, Placing};
 
 /// The daemon's executable, beside ours.
 const DAEMON: &str = "weftd";
@@ -23,14 +25,29 @@ pub struct Wishes {
     pub arguments: Vec<String>,
 }
 
+impl Wishes {
+    /// What a job of these programs tells the daemon, which ends after this time.
+    pub fn of(programs: &[Program], timeout: Option<Duration>) -> Self {
+        let first = programs.first();
+        let words =
+            |program: &Program| program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Self {
+            seconds: timeout.map(|time| time.as_secs().max(1)),
+            program: first.map_or_else(String::new, |first| first.program.clone()),
+            arguments: first.map(words).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
 /// A job that the daemon of this host knows. It has its room as long as this process lives.
 #[derive(Debug)]
-pub struct Room {
-    client: DaemonClient,
+pub struct JobRoom {
+    client: ClusterClient,
     job: JobName,
 }
 
-impl Room {
+impl JobRoom {
     /// Asks for room on a partition of this cluster. `None` where no daemon of it runs here.
     ///
     /// # Errors
@@ -59,13 +76,13 @@ impl Room {
         client.begin_asking(&Demand::Place(placing)).map_err(failed)?;
         loop {
             match client.reply().map_err(failed)? {
-                Reply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
-                Reply::Placed(grant) => {
+                ClusterReply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
+                ClusterReply::Placed(grant) => {
                     let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
                     let job = grant.job.clone();
                     return Ok(Some((Self { client, job }, grant, is_here)));
                 }
-                Reply::Refused(reason) => return Err(reason),
+                ClusterReply::Refused(reason) => return Err(reason),
                 other => return Err(failed(refusal(other))),
             }
         }
@@ -83,7 +100,7 @@ impl Room {
             since: 0,
         };
         match client.ask(&Demand::Register(about)) {
-            Ok(Reply::Registered { job }) => Some(Self { client, job }),
+            Ok(ClusterReply::Registered { job }) => Some(Self { client, job }),
             _ => None,
         }
     }
@@ -99,7 +116,7 @@ impl Room {
     pub fn finish(mut self, record: Option<&JobRecord>) {
         let demand = Demand::Finish { job: self.job, record: record.cloned().map(Box::new) };
         if self.client.ask(&demand).is_err()
-            && let Ok(Some(mut client)) = DaemonClient::find()
+            && let Ok(Some(mut client)) = ClusterClient::find()
         {
             let _ = client.ask(&demand);
         }
@@ -107,20 +124,15 @@ impl Room {
 }
 
 /// The daemon of this host. One that does not answer as it must is told, and done without.
-fn find(front: &str) -> Option<DaemonClient> {
-    DaemonClient::find().unwrap_or_else(|error| {
+fn find(front: &str) -> Option<ClusterClient> {
+    ClusterClient::find().unwrap_or_else(|error| {
         eprintln!("{front}: the daemon of this host is not used: {error}");
         None
     })
 }
 
 /// The hosts of a job that was granted room, with the way to them.
-pub fn hosts_of(
-    grant: &Grant,
-    map: Map,
-    launch: Launch,
-    patience: Option<std::time::Duration>,
-) -> Result<Hosts, String> {
+pub fn hosts_of(grant: &Grant, map: Map, launch: Launch, patience: Option<Duration>) -> Result<Hosts, String> {
     let host = |(name, slots): &(String, usize)| Host { name: name.clone(), slots: *slots };
     let hosts: Vec<Host> = grant.hosts.iter().map(host).collect();
     let ranks = hosts.iter().map(|host| host.slots).sum();
@@ -132,7 +144,7 @@ pub fn hosts_of(
 #[derive(Default)]
 pub struct Listeners {
     /// The daemon that has given it room. Another one that runs here hears it as well.
-    pub room: Option<Room>,
+    pub room: Option<JobRoom>,
     /// The file to which its record is appended.
     pub record: Option<std::path::PathBuf>,
 }

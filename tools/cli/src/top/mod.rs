@@ -14,8 +14,8 @@ use state::{TopAct, TopState};
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use weft_requests::client::{DaemonClient, refusal};
-use weft_requests::{ClusterView, Demand, Reply};
+use weft_requests::client::{ClusterClient, refusal};
+use weft_requests::{ClusterReply, ClusterView, Demand};
 
 /// Options of `weft top`.
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn main(given: &TopArguments) -> Result<i32> {
-    let mut client = DaemonClient::find()?.context("no daemon runs on this host; weft cluster start starts them")?;
+    let mut client = ClusterClient::find()?.context("no daemon runs on this host; weft cluster start starts them")?;
     if given.json || given.once || !std::io::stdout().is_terminal() {
         let view = look(&mut client)?;
         let text = if given.json { serde_json::to_string_pretty(&view)? + "\n" } else { text::of(&view) };
@@ -62,9 +62,9 @@ pub fn main(given: &TopArguments) -> Result<i32> {
     done.map(|()| 0)
 }
 
-fn look(client: &mut DaemonClient) -> Result<ClusterView> {
+fn look(client: &mut ClusterClient) -> Result<ClusterView> {
     match client.ask(&Demand::Look { ranks: true })? {
-        Reply::View(view) => Ok(*view),
+        ClusterReply::View(view) => Ok(*view),
         other => bail!(refusal(other)),
     }
 }
@@ -77,7 +77,7 @@ enum DaemonSaid {
 }
 
 /// Looks each second, and asks in between what it is told to, until nobody listens.
-fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<DaemonSaid>) {
+fn ask(mut client: ClusterClient, asked: &Receiver<Demand>, answers: &Sender<DaemonSaid>) {
     loop {
         let said = match look(&mut client) {
             Ok(view) => DaemonSaid::View(Box::new(view)),
@@ -90,7 +90,7 @@ fn ask(mut client: DaemonClient, asked: &Receiver<Demand>, answers: &Sender<Daem
         match asked.recv_timeout(EVERY) {
             Ok(demand) => {
                 let line = match client.ask(&demand) {
-                    Ok(Reply::Done) => "done".to_owned(),
+                    Ok(ClusterReply::Done) => "done".to_owned(),
                     Ok(other) => refusal(other).to_string(),
                     Err(error) => error.to_string(),
                 };

@@ -199,7 +199,7 @@ impl TopState {
 
 /// What a host is, in a word.
 pub fn word(member: &MemberView) -> &'static str {
-    use weft_requests::Standing as S;
+    use weft_requests::MemberStanding as S;
     match member.standing {
         S::Alive if member.slots == 0 => "drained",
         S::Alive => "alive",

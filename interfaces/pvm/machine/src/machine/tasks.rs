@@ -58,10 +58,10 @@ pub struct Tasks {
     /// By host: the last number that was given.
     last: HashMap<u32, i32>,
     /// In the order in which they came.
-    jobs: Vec<JobRecord>,
+    jobs: Vec<MachineJob>,
 }
 
-struct JobRecord {
+struct MachineJob {
     job: u64,
     /// The numbers of its ranks.
     tids: Vec<i32>,
@@ -155,7 +155,7 @@ impl Tasks {
         for number in &tids {
             self.all.get_mut(number)?.siblings = tids.clone();
         }
-        self.jobs.push(JobRecord { job, tids, block: None });
+        self.jobs.push(MachineJob { job, tids, block: None });
         Some(())
     }
 
@@ -167,7 +167,7 @@ impl Tasks {
         let deserted = self.jobs.iter().filter(|job| is_deserted(&job.tids)).map(|job| job.job);
         let mut old: Vec<u64> = deserted.collect();
         old.truncate(old.len().saturating_sub(DESERTED_JOBS));
-        let is_old = |job: &mut JobRecord| old.contains(&job.job);
+        let is_old = |job: &mut MachineJob| old.contains(&job.job);
         for number in self.jobs.extract_if(.., is_old).flat_map(|job| job.tids) {
             all.remove(&number);
         }
