@@ -134,14 +134,14 @@ const KILLED: i32 = 137;
 
 /// Where a job runs.
 #[derive(Default)]
-pub struct JobPlace {
+pub struct JobHosts {
     pub partition: Option<String>,
     pub hosts: Vec<(String, usize)>,
     pub priority: i32,
     pub seconds: Option<u64>,
 }
 
-impl JobPlace {
+impl JobHosts {
     pub fn of(grant: &Grant, seconds: Option<u64>) -> Self {
         let (partition, hosts) = (Some(grant.partition.clone()), grant.hosts.clone());
         Self { partition, hosts, priority: grant.priority, seconds }

@@ -3,7 +3,7 @@
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
 use crate::door::{self, Admission};
-use crate::home::{self, JobPlace, Launched};
+use crate::home::{self, JobHosts, Launched};
 use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
@@ -43,7 +43,7 @@ impl Daemon {
         asker: &Asker,
         number: u64,
         about: &Description,
-        place: JobPlace,
+        place: JobHosts,
     ) -> Rc<Launched> {
         let view = JobView {
             job: JobName::new(&self.me.member, number),
@@ -120,7 +120,7 @@ impl Daemon {
                                 ranks: grant.hosts.iter().map(|(_, slots)| slots).sum(),
                                 ..placing.about.clone()
                             };
-                            self.begin_job(asker, number, &about, JobPlace::of(&grant, placing.seconds));
+                            self.begin_job(asker, number, &about, JobHosts::of(&grant, placing.seconds));
                             return ClusterReply::Placed(grant);
                         }
                         Response::Last(other) => return other,

@@ -2,7 +2,7 @@
 
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
-use crate::home::JobPlace;
+use crate::home::JobHosts;
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::ffi::CString;
@@ -118,7 +118,7 @@ impl Daemon {
         match demand {
             Demand::Register(about) => {
                 let hosts = vec![(self.me.member.clone(), about.ranks)];
-                let place = JobPlace { hosts, ..JobPlace::default() };
+                let place = JobHosts { hosts, ..JobHosts::default() };
                 let job = self.begin_job(asker, self.home.new_number(), &about, place);
                 ClusterReply::Registered { job: job.name().clone() }
             }
