@@ -16,7 +16,7 @@ const MOST_CALLS: usize = 4096;
 /// Serves a daemon that has connected, until it goes.
 pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
     let sealed = tokio::time::timeout(CONNECT, seal::respond(stream, Preamble::Daemon, &daemon.me.key)).await;
-    let Ok(Ok((mut reader, writer))) = sealed else { return daemon.count_stranger() };
+    let Ok(Ok((mut reader, writer))) = sealed else { return };
     let (out, letters) = mpsc::unbounded_channel();
     tokio::task::spawn_local(write_all(letters, writer));
     let mut calls: HashMap<u64, AbortHandle> = HashMap::new();

@@ -55,7 +55,8 @@ pub struct Daemon {
     pub changed: Notify,
     /// Somebody who may has asked it to end.
     pub stop: Notify,
-    strangers: Cell<u64>,
+    /// Users who have asked lately, by their numbers and those of their groups.
+    pub users: RefCell<HashMap<(u32, u32), (Asker, Instant)>>,
     /// The cluster as the server in charge has said last, and whether it is being asked.
     pub seen: RefCell<ClusterView>,
     pub is_looking: Cell<bool>,
@@ -88,7 +89,7 @@ impl Daemon {
             trouble: RefCell::default(),
             changed: Notify::new(),
             stop: Notify::new(),
-            strangers: Cell::new(0),
+            users: RefCell::default(),
             seen: RefCell::default(),
             is_looking: Cell::new(false),
             page: RefCell::default(),
@@ -114,10 +115,6 @@ impl Daemon {
                 *self.trouble.borrow_mut() = Some(told);
             }
         }
-    }
-
-    pub fn count_stranger(&self) {
-        self.strangers.set(self.strangers.get() + 1);
     }
 
     /// Lets the servers know soon.

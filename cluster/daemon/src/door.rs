@@ -28,6 +28,11 @@ pub const VARIABLE: &str = "WEFTD_ADMISSION";
 const VALID: Duration = Duration::from_secs(60);
 /// Tickets that are out at the same time.
 const MOST_TICKETS: usize = 16384;
+/// How long a daemon that does not answer may take to begin again, and between two looks for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long the other side may take to hear how the command has ended.
+const LAST: Duration = Duration::from_secs(5);
 /// A host that says nothing for so long, and answers nothing, is given up.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -196,10 +201,13 @@ async fn relay(mut child: Child, mut reader: SealedReader, mut writer: SealedWri
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         end(&mut writer, code).await
     };
-    tokio::select! {
-        () = feed => Ok(()),
+    let told = tokio::select! {
+        () = feed => return Ok(()),
         told = tell => told,
-    }
+    };
+    // What is closed with something unread in it takes back what it has sent last.
+    let _ = tokio::time::timeout(LAST, reader.drain()).await;
+    told
 }
 
 /// The next part of a stream: what it is, and its bytes. `None` at its end.
@@ -225,7 +233,7 @@ async fn end(writer: &mut SealedWriter, code: i32) -> Result<()> {
 /// # Errors
 /// The daemons do not let it in, or the host is lost.
 pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
-    let pass = ask_for_pass(job, host)?;
+    let pass = ask_for_pass(job, host).await?;
     let (ticket, secret) = (unhex(&pass.ticket), unhex(&pass.secret));
     let (Some(ticket), Some(secret)) = (ticket, secret) else { bail!("the daemon's ticket is none") };
     let stream = TcpStream::connect(&*pass.addresses).await.with_context(|| format!("host '{host}'"))?;
@@ -238,11 +246,21 @@ pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
     code.with_context(|| format!("host '{host}'"))
 }
 
-fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
-    let mut daemon = ClusterClient::find()?.context("no daemon runs on this host")?;
-    match daemon.ask(&Demand::Enter { job, host: host.to_owned() })? {
-        ClusterReply::Pass(pass) => Ok(pass),
-        other => Err(weft_requests::client::refusal(other).into()),
+/// Asks the daemon of this host, which may just be beginning again.
+async fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
+    let demand = Demand::Enter { job, host: host.to_owned() };
+    let begun = Instant::now();
+    loop {
+        let asked = ClusterClient::find().and_then(|daemon| match daemon {
+            Some(mut daemon) => daemon.ask(&demand),
+            None => Err(std::io::Error::other("no daemon runs on this host")),
+        });
+        match asked {
+            Ok(ClusterReply::Pass(pass)) => return Ok(pass),
+            Ok(other) => return Err(weft_requests::client::refusal(other).into()),
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error.into()),
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
     }
 }
 

@@ -63,7 +63,6 @@ impl Daemon {
         self.keep(|records| records.begin(&begun));
         let job = self.home.add(Launched::new(begun));
         self.watch(&job);
-        self.tell_of_change();
         job
     }
 
@@ -75,18 +74,18 @@ impl Daemon {
         let (daemon, job) = (Rc::clone(self), Rc::clone(job));
         tokio::task::spawn_local(async move {
             job.end().await;
-            daemon.end_job(job.begun.number, None).await;
+            daemon.end_job(job.begun.number, None);
         });
     }
 
     /// A job is over: its record is kept, and its room given back, once.
-    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
+    pub fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
         let Some(job) = self.home.take(number) else { return };
         let record = job.begun.record(record, "its launcher was killed");
         self.keep(|records| records.end(number, now(), &record));
-        self.tell_of_change();
         if job.begun.view.partition.is_some() {
-            self.release(job.name()).await;
+            let (daemon, job) = (Rc::clone(self), job.name().clone());
+            tokio::task::spawn_local(async move { daemon.release(&job).await });
         }
     }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::ffi::CString;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,9 +17,12 @@ use weft_requests::{ClusterReply, Demand, JobName, VERSION};
 /// A client's line is no longer: nobody needs more to say what he wants.
 const MOST_LINE_BYTES: u64 = 1 << 20;
 
+/// The name and groups of a user are looked up so often.
+const KNOWN: Duration = Duration::from_secs(10);
+
 /// Serves a client until it goes.
 pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
-    let Ok(asker) = asker(&stream) else { return };
+    let Ok(asker) = asker(&daemon, &stream) else { return };
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     let mut has_begun = false;
@@ -54,7 +58,7 @@ pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
     if let Some(number) = without_launcher
         && daemon.home.job(number).is_some_and(|job| !job.has_launcher())
     {
-        daemon.end_job(number, None).await;
+        daemon.end_job(number, None);
     }
 }
 
@@ -64,13 +68,21 @@ fn welcome(daemon: &Daemon) -> ClusterReply {
 }
 
 /// Who is at the other end, as the kernel says.
-fn asker(stream: &UnixStream) -> Result<Asker> {
+fn asker(daemon: &Daemon, stream: &UnixStream) -> Result<Asker> {
     let peer = stream.peer_cred()?;
-    let (uid, gid) = (Uid::from_raw(peer.uid()), Gid::from_raw(peer.gid()));
-    let name = User::from_uid(uid).ok().flatten().map_or_else(|| peer.uid().to_string(), |user| user.name);
-    let ids = getgrouplist(&CString::new(&*name)?, gid).unwrap_or_else(|_| vec![gid]);
+    let (uid, gid, pid) = (peer.uid(), peer.gid(), peer.pid().unwrap_or(0));
+    let mut known = daemon.users.borrow_mut();
+    known.retain(|_, (_, since)| since.elapsed() < KNOWN);
+    if let Some((asker, _)) = known.get(&(uid, gid)) {
+        return Ok(Asker { pid, ..asker.clone() });
+    }
+    let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+    let gid_of = Gid::from_raw(gid);
+    let ids = getgrouplist(&CString::new(&*name)?, gid_of).unwrap_or_else(|_| vec![gid_of]);
     let groups = ids.into_iter().filter_map(|id| Group::from_gid(id).ok().flatten()).map(|group| group.name).collect();
-    Ok(Asker { user: name, uid: peer.uid(), groups, pid: peer.pid().unwrap_or(0) })
+    let asker = Asker { user: name, uid, groups, pid };
+    known.insert((uid, gid), (asker.clone(), Instant::now()));
+    Ok(asker)
 }
 
 /// The next thing that is asked; `None` when the client has gone.
@@ -124,7 +136,7 @@ impl Daemon {
             }
             Demand::Finish { job, record } => match self.own_job(asker, &job) {
                 Ok(number) => {
-                    self.end_job(number, record).await;
+                    self.end_job(number, record);
                     ClusterReply::Done
                 }
                 Err(error) => refused(error),

@@ -305,7 +305,7 @@ async fn welcome(daemon: Rc<Daemon>, what: Preamble, stream: TcpStream) {
     match what {
         Preamble::Daemon => calls::serve(daemon, stream).await,
         Preamble::Ticket(ticket) => {
-            let Some(admission) = daemon.tickets.borrow_mut().take(ticket) else { return daemon.count_stranger() };
+            let Some(admission) = daemon.tickets.borrow_mut().take(ticket) else { return };
             if let Err(error) = daemon.open_door(stream, &admission) {
                 eprintln!("weftd: job {} cannot enter: {error:#}", admission.job);
             }

@@ -48,6 +48,8 @@ impl Records {
         }
         let database = Connection::open(path).with_context(failed)?;
         // What is written survives a killed daemon; a crash of the host may cost the last moments.
+        // Nobody else has it: two daemons of one member would be one too many.
+        database.pragma_update(None, "locking_mode", "exclusive")?;
         database.pragma_update(None, "journal_mode", "wal").with_context(failed)?;
         database.pragma_update(None, "synchronous", "normal")?;
         database.pragma_update(None, "cache_size", 64)?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weft_requests::{JobView, LoadView};
 
-/// Daemons say how their hosts are so often, and at once when a job begins or ends.
+/// Daemons say how their hosts are so often, and at once when somebody changes their slots.
 pub const EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Seconds since 1970.

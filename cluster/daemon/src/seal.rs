@@ -177,6 +177,14 @@ impl SealedReader {
     }
 }
 
+impl SealedReader {
+    /// Reads what is of no use any more, until the other side closes.
+    pub async fn drain(&mut self) {
+        let mut place = [0; 4096];
+        while let Ok(1..) = self.stream.read(&mut place).await {}
+    }
+}
+
 impl SealedWriter {
     /// Writes one part of at most [`MOST_PART_BYTES`].
     ///
