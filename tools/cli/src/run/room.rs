@@ -1,7 +1,7 @@
 //! JobRoom for a job in a cluster that has daemons, and their knowledge of it.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_agent::{Hosts, Job};
 use weft_cluster::hosts::{Host, Launch, Map};
 use weft_cluster::job::Program;
@@ -63,7 +63,7 @@ impl JobRoom {
         let Some(mut client) = find(front).filter(|client| client.cluster == cluster) else { return Ok(None) };
         let about =
             Description { program: wishes.program, arguments: wishes.arguments, ranks, ..Description::default() };
-        let placing = Placing {
+        let demand = Demand::Place(Placing {
             partition: Some(partition.to_owned()),
             ranks: Some(ranks),
             map: map.to_string(),
@@ -71,20 +71,17 @@ impl JobRoom {
             priority: wishes.priority,
             wait: wishes.waits,
             seconds: wishes.seconds,
-        };
-        let failed = |error: io::Error| format!("the daemon: {error}");
-        client.begin_asking(&Demand::Place(placing)).map_err(failed)?;
+        });
         loop {
-            match client.reply().map_err(failed)? {
-                ClusterReply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
-                ClusterReply::Placed(grant) => {
+            let lost = match answer(front, &mut client, &demand) {
+                Ok(Ok(grant)) => {
                     let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
-                    let job = grant.job.clone();
-                    return Ok(Some((Self { client, job }, grant, is_here)));
+                    return Ok(Some((Self { job: grant.job.clone(), client }, grant, is_here)));
                 }
-                ClusterReply::Refused(reason) => return Err(reason),
-                other => return Err(failed(refusal(other))),
-            }
+                Ok(Err(reason)) => return Err(reason),
+                Err(lost) => format!("the daemon: {lost}"),
+            };
+            client = find_again(cluster).ok_or(lost)?;
         }
     }
 
@@ -122,6 +119,37 @@ impl JobRoom {
         }
     }
 }
+
+/// What becomes of a demand for room: it is there, or why not. An error is the daemon's end.
+fn answer(front: &str, client: &mut ClusterClient, demand: &Demand) -> io::Result<Result<Grant, String>> {
+    client.begin_asking(demand)?;
+    loop {
+        match client.reply()? {
+            ClusterReply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
+            ClusterReply::Placed(grant) => return Ok(Ok(grant)),
+            ClusterReply::Refused(reason) => return Ok(Err(reason)),
+            other => return Ok(Err(format!("the daemon: {}", refusal(other)))),
+        }
+    }
+}
+
+/// A daemon that has ended may begin again; it is looked for again and again for a while.
+fn find_again(cluster: &str) -> Option<ClusterClient> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        std::thread::sleep(AGAIN);
+        if let Ok(Some(client)) = ClusterClient::find()
+            && client.cluster == cluster
+        {
+            return Some(client);
+        }
+    }
+    None
+}
+
+/// How long a daemon may take to begin again, and between two looks for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// The daemon of this host. One that does not answer as it must is told, and done without.
 fn find(front: &str) -> Option<ClusterClient> {
