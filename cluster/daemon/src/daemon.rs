@@ -26,6 +26,9 @@ use weft_requests::{ClusterView, JobName};
 /// The setting of slots that somebody has made by hand.
 const SLOTS: &str = "slots";
 
+/// Records that are given at once.
+const MOST_RECORDS: usize = 4096;
+
 /// Who this daemon is.
 pub struct Me {
     pub member: String,
@@ -148,9 +151,15 @@ impl Daemon {
         self.tell_of_change();
     }
 
+    /// Whether a client is one of ours: root's daemon serves all, another one its user and root.
+    pub fn serves(&self, asker: &Asker) -> bool {
+        self.me.uid == 0 || asker.uid == self.me.uid || asker.is_root()
+    }
+
     /// Records of jobs, as an asker may see them.
     pub fn ended_jobs(&self, asker: &Asker, most: usize) -> Result<Vec<weft_records::JobRecord>> {
-        self.records.ended(Some(asker.uid).filter(|uid| *uid != 0), most)
+        let user = Some(&*asker.user).filter(|_| !asker.is_root());
+        self.records.ended(user, most.min(MOST_RECORDS))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Jobs whose launchers are on this host, from the wish for room to the record; and the doors of jobs of other hosts.
 
 use crate::between::{Asker, Errand, Response};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, names};
 use crate::door::{self, Admission};
 use crate::home::{self, JobHosts, Launched};
 use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::{Pid, setpriority_process};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use weft_records::JobRecord;
-use weft_requests::{ClusterReply, Description, JobName, JobView, Pass, Placing};
+use weft_requests::{ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing};
 
 /// A job that does not want to wait waits so long while servers change.
 const CHANGE: Duration = Duration::from_secs(8);
@@ -61,9 +62,35 @@ impl Daemon {
         let began = home::start_of(asker.pid).unwrap_or(0);
         let begun = BegunJob { number, uid: asker.uid, view, until, pid: asker.pid, began };
         self.keep(|records| records.begin(&begun));
+        self.prefer(&begun);
         let job = self.home.add(Launched::new(begun));
         self.watch(&job);
         job
+    }
+
+    /// Gives the launcher, and so the ranks that it starts here, the priority of the job. Where that is not permitted the job
+    /// goes on as it is.
+    fn prefer(&self, job: &BegunJob) {
+        if let (0, 1.., Some(pid)) = (self.me.uid, job.view.priority.unsigned_abs(), Pid::from_raw(job.pid)) {
+            let _ = setpriority_process(Some(pid), -job.view.priority);
+        }
+    }
+
+    /// Records of all members that live, the newest first.
+    pub async fn ended_everywhere(self: &Rc<Self>, asker: &Asker, most: usize) -> Vec<JobRecord> {
+        let mut all = Vec::new();
+        for member in names(&self.cluster()) {
+            let is_alive = self.alive.standing(&member).0 == MemberStanding::Alive;
+            let demand = Demand::Finished { most, everywhere: false };
+            let errand = Errand::For { asker: asker.clone(), demand };
+            if is_alive && let Ok(Response::Last(ClusterReply::Records(records))) = self.ask_once(&member, errand).await
+            {
+                all.extend(records);
+            }
+        }
+        all.sort_by_key(|record| std::cmp::Reverse(record.started));
+        all.truncate(most);
+        all
     }
 
     /// Ends the job with its launcher.

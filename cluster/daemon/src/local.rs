@@ -30,6 +30,9 @@ pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
     while let Some(demand) = next(&mut reader).await {
         let reply = match demand {
             Err(error) => ClusterReply::Refused(format!("this is nothing that weftd is asked: {error}")),
+            Ok(Demand::Begin { .. }) if !daemon.serves(&asker) => {
+                ClusterReply::Refused(format!("this is the daemon of user {}, for that user alone", daemon.me.uid))
+            }
             Ok(Demand::Begin { version: VERSION, .. }) => {
                 has_begun = true;
                 welcome(&daemon)
@@ -148,7 +151,10 @@ impl Daemon {
                 None => ClusterReply::Refused(format!("'{name}' is no job")),
             },
             Demand::Drain { ref member, .. } => self.ask_member(asker, &member.clone(), demand).await,
-            Demand::Finished { most } => self.ended_jobs(asker, most).map_or_else(refused, ClusterReply::Records),
+            Demand::Finished { most, everywhere: false } => {
+                self.ended_jobs(asker, most).map_or_else(refused, ClusterReply::Records)
+            }
+            Demand::Finished { most, .. } => ClusterReply::Records(self.ended_everywhere(asker, most).await),
             Demand::Page => match *self.page.borrow() {
                 Some(place) => ClusterReply::Page(format!("http://{place}/")),
                 None => ClusterReply::Refused("it serves no page".to_owned()),
@@ -194,6 +200,10 @@ impl Daemon {
                     None => ClusterReply::Refused(format!("no job {job} runs")),
                 }
             }
+            Demand::Finished { most, .. } => match self.ended_jobs(asker, most) {
+                Ok(records) => ClusterReply::Records(records),
+                Err(error) => ClusterReply::Refused(format!("{error:#}")),
+            },
             Demand::Drain { .. } if !asker.is_root() && asker.uid != self.me.uid => {
                 ClusterReply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
             }

@@ -10,7 +10,7 @@ use weft_requests::JobView;
 const SCHEMA: &str = "
     create table if not exists jobs (
         number integer primary key autoincrement,
-        user integer not null,
+        user text not null,
         view text not null,
         until integer,
         pid integer not null,
@@ -68,7 +68,7 @@ impl Records {
         )?;
         insert.execute(params![
             job.number as i64,
-            job.uid,
+            job.view.user,
             view,
             job.until.map(|until| until as i64),
             job.pid,
@@ -123,11 +123,11 @@ impl Records {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn ended(&self, uid: Option<u32>, most: usize) -> Result<Vec<JobRecord>> {
+    pub fn ended(&self, user: Option<&str>, most: usize) -> Result<Vec<JobRecord>> {
         let mut select = self.database.prepare(
             "select record from jobs where ended is not null and (?1 is null or user = ?1) order by ended desc, number desc limit ?2",
         )?;
-        let rows = select.query_map(params![uid, most as i64], |row| row.get::<_, String>(0))?;
+        let rows = select.query_map(params![user, most as i64], |row| row.get::<_, String>(0))?;
         rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
     }
 

@@ -83,8 +83,8 @@ pub enum Demand {
     Signal { job: JobName, signal: i32 },
     /// Slots that a member has from now on: 0 drains it, and none are those of the database.
     Drain { member: String, slots: Option<usize> },
-    /// Records of jobs that have ended, the newest first.
-    Finished { most: usize },
+    /// Records of jobs that have ended, the newest first: of those that this host has started, or that any has.
+    Finished { most: usize, everywhere: bool },
     /// Where its page is. Answered by [`ClusterReply::Page`].
     Page,
     /// The daemon of this host ends. Jobs go on.

@@ -118,8 +118,8 @@ pub fn look(ranks: bool) -> Result<ClusterView> {
 ///
 /// # Errors
 /// No daemon answers.
-pub fn ended(most: usize) -> Result<Vec<JobRecord>> {
-    match daemon()?.ask(&Demand::Finished { most })? {
+pub fn ended(most: usize, everywhere: bool) -> Result<Vec<JobRecord>> {
+    match daemon()?.ask(&Demand::Finished { most, everywhere })? {
         ClusterReply::Records(mut records) => {
             records.reverse();
             Ok(records)

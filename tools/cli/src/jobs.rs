@@ -39,6 +39,10 @@ pub struct JobsArguments {
     #[arg(value_name = "JOB")]
     job: Option<String>,
 
+    /// Jobs that were started on any host of the cluster, not on this one alone
+    #[arg(long, conflicts_with = "file")]
+    cluster: bool,
+
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -82,9 +86,9 @@ impl Appended {
 pub fn main(given: &JobsArguments) -> Result<i32> {
     let mut records = match given.file.clone().or_else(file_of_environment) {
         Some(path) => of_file(&path)?,
-        None => ask::ended(given.last.filter(|_| given.job.is_none()).unwrap_or(MOST)).with_context(|| {
-            format!("--file FILE or {VARIABLE} names a file of records (weft run --record FILE writes one)")
-        })?,
+        None => ask::ended(given.last.filter(|_| given.job.is_none()).unwrap_or(MOST), given.cluster).with_context(
+            || format!("--file FILE or {VARIABLE} names a file of records (weft run --record FILE writes one)"),
+        )?,
     };
     if let Some(name) = &given.job {
         records = vec![chosen(records, name)?];
