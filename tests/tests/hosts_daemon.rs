@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use weft_tests::namespaces::Namespaces;
-use weft_tests::{signal, tree};
+use weft_tests::tree;
 
 /// Only what is stuck takes so long.
 const STUCK: Duration = Duration::from_secs(60);
@@ -109,6 +109,13 @@ impl Lab {
         self.until("all ranks have begun", |_| all());
     }
 
+    /// The name of the job that runs and has another name than this.
+    fn running_job(&self, other: &str) -> String {
+        let name = |view: &Value| view["jobs"][0]["job"].as_str().map(str::to_owned);
+        let view = self.until("a job runs", |view| name(view).is_some_and(|name| name != other));
+        name(&view).expect("it runs")
+    }
+
     fn end(&self, end: &str) {
         fs::write(self.folder.path().join(end), "").expect("written");
     }
@@ -167,8 +174,7 @@ fn jobs_enter_members_by_their_daemons_and_wait_where_there_is_no_room() {
     let first = lab.job(5, "first").spawn().expect("started");
     lab.until("it has five slots", |view| used(view) == 5);
     let second = lab.job(2, "second").spawn().expect("started");
-    let view = lab.until("one waits", |view| queued(view) == 1);
-    assert_eq!(view["jobs"][0]["size"], 5);
+    lab.until("one waits", |view| queued(view) == 1 && view["jobs"][0]["size"] == 5);
     let third = lab.weft(3, &["run", "--partition", "all", "-n", "2", "true"]).output().expect("started");
     let reason = refused(third);
     assert!(reason.contains("1 before it") && reason.contains("--wait"), "{reason}");
@@ -218,20 +224,17 @@ fn a_server_that_dies_is_followed_by_the_next_and_who_waits_is_served() {
 #[test]
 fn who_kills_the_launcher_ends_the_ranks_on_all_members_and_frees_their_slots() {
     let lab = Lab::with_daemons("");
-    let job = lab.job(6, "never").spawn().expect("started");
-    let view = lab.until("it runs", |view| used(view) == 6);
-    let name = view["jobs"][0]["job"].as_str().expect("a name");
-    signal::send(job.id() as i32, libc::SIGKILL);
+    let mut job = lab.job(6, "never").spawn().expect("started");
+    let name = lab.running_job("");
+    job.kill().and_then(|()| job.wait()).expect("killed");
     lab.until("its slots are free", |view| used(view) == 0);
     // From another member, and in order: by the job's name.
     let again = lab.job(6, "never").spawn().expect("started");
-    let view = lab.until("another runs", |view| used(view) == 6);
-    let next = view["jobs"][0]["job"].as_str().expect("a name");
-    assert_ne!(name, next);
-    said(lab.weft(3, &["kill", next]).output().expect("started"));
+    let next = lab.running_job(&name);
+    said(lab.weft(3, &["kill", &next]).output().expect("started"));
     assert!(!again.wait_with_output().expect("ended").status.success());
     lab.until("its slots are free, too", |view| used(view) == 0);
-    let gone = refused(lab.weft(2, &["kill", next]).output().expect("started"));
+    let gone = refused(lab.weft(2, &["kill", &next]).output().expect("started"));
     assert!(gone.contains("no job"), "{gone}");
 }
 
@@ -263,9 +266,8 @@ fn jobs_run_as_their_user_on_all_members_and_nobody_acts_for_others() {
     let output = as_nobody(1, &["run", "--partition", "all", "-n", "6", "id", "-u"]).output().expect("started");
     assert_eq!(said(output).matches(&NOBODY.to_string()).count(), 6);
     let job = lab.job(2, "end").spawn().expect("started");
-    let view = lab.until("it runs", |view| used(view) == 2);
-    let name = view["jobs"][0]["job"].as_str().expect("a name");
-    let reason = refused(as_nobody(2, &["kill", name]).output().expect("started"));
+    let name = lab.running_job("");
+    let reason = refused(as_nobody(2, &["kill", &name]).output().expect("started"));
     assert!(reason.contains("not yours"), "{reason}");
     let reason = refused(as_nobody(2, &["drain", &lab.hosts.name(1)]).output().expect("started"));
     assert!(reason.contains("may not drain"), "{reason}");

@@ -147,7 +147,7 @@ impl Daemon {
             Demand::Enter { job, host } => self.pass(asker, &job, &host).await.map_or_else(refused, ClusterReply::Pass),
             Demand::Look { .. } => self.ask_servers(asker, &demand).await,
             Demand::Signal { job: ref name, .. } => match name.parts() {
-                Some((home, _)) => self.ask_member(asker, &home.to_owned(), demand).await,
+                Some((home, _)) => self.ask_member(asker, home, demand.clone()).await,
                 None => ClusterReply::Refused(format!("'{name}' is no job")),
             },
             Demand::Drain { ref member, .. } => self.ask_member(asker, &member.clone(), demand).await,

@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(again.running().expect("read"), vec![begun(2, 6)]);
         assert_eq!(again.last_number().expect("read"), 2);
         assert_eq!(again.ended(None, 10).expect("read"), vec![record(0)]);
-        assert!(again.ended(Some(6), 10).expect("read").is_empty());
+        assert!(again.ended(Some("bob"), 10).expect("read").is_empty());
     }
 
     #[test]
