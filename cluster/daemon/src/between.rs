@@ -19,9 +19,9 @@ use tokio::task::AbortHandle;
 use weft_requests::{ClusterReply, Demand, JobName, Pass, Placing};
 
 /// How long a host may take to be reached.
-pub const CONNECT: Duration = Duration::from_secs(4);
+const CONNECT: Duration = Duration::from_secs(4);
 /// A member that is silent for so long is no longer connected.
-const SILENCE: Duration = Duration::from_secs(10);
+pub const SILENCE: Duration = Duration::from_secs(10);
 /// How long an answer may take that needs no waiting.
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -31,8 +31,9 @@ pub struct Asker {
     pub user: String,
     pub uid: u32,
     pub groups: Vec<String>,
-    /// Its process, on the host where it runs.
+    /// Its process, on the host where it runs, and when that began; 0 where that is not known.
     pub pid: i32,
+    pub began: u64,
 }
 
 impl Asker {

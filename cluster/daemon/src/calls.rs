@@ -1,11 +1,10 @@
 //! Serves other daemons.
 
-use crate::between::{CONNECT, DaemonLetter, Errand, Response, Responses, write_all};
+use crate::between::{DaemonLetter, Errand, Response, Responses, write_all};
 use crate::daemon::Daemon;
-use crate::seal::{self, Preamble, message};
+use crate::seal::{SealedReader, SealedWriter, message};
 use std::collections::HashMap;
 use std::rc::Rc;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use weft_requests::ClusterReply;
@@ -14,9 +13,7 @@ use weft_requests::ClusterReply;
 const MOST_CALLS: usize = 4096;
 
 /// Serves a daemon that has connected, until it goes.
-pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
-    let sealed = tokio::time::timeout(CONNECT, seal::respond(stream, Preamble::Daemon, &daemon.me.key)).await;
-    let Ok(Ok((mut reader, writer))) = sealed else { return };
+pub async fn serve(daemon: Rc<Daemon>, (mut reader, writer): (SealedReader, SealedWriter)) {
     let (out, letters) = mpsc::unbounded_channel();
     tokio::task::spawn_local(write_all(letters, writer));
     let mut calls: HashMap<u64, AbortHandle> = HashMap::new();

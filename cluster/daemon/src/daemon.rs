@@ -5,9 +5,11 @@
 //! Nothing is borrowed across such a point.
 
 use crate::alive::Alive;
+use crate::asker::Askers;
 use crate::between::{Asker, DaemonLink};
 use crate::door::Tickets;
 use crate::home::Home;
+use crate::log;
 use crate::orders::{OrderVerdict, Orders};
 use crate::records::Records;
 use crate::report::{self, HostReport};
@@ -33,6 +35,7 @@ const MOST_RECORDS: usize = 4096;
 pub struct Me {
     pub member: String,
     pub uid: u32,
+    pub user: String,
     pub key: Secret,
     pub file: PathBuf,
 }
@@ -48,6 +51,8 @@ pub struct Daemon {
     /// Of the last one who began to wait.
     pub seeker: Cell<u64>,
     pub heard: RefCell<HashMap<String, HostReport>>,
+    /// Members that are not alive, and since when.
+    pub silent: RefCell<HashMap<String, Instant>>,
     pub links: RefCell<HashMap<String, Rc<DaemonLink>>>,
     pub alive: Alive,
     pub begun: Instant,
@@ -58,13 +63,17 @@ pub struct Daemon {
     pub changed: Notify,
     /// Somebody who may has asked it to end.
     pub stop: Notify,
-    /// Users who have asked lately, by their numbers and those of their groups.
-    pub users: RefCell<HashMap<(u32, u32), (Asker, Instant)>>,
-    /// The cluster as the server in charge has said last, and whether it is being asked.
-    pub seen: RefCell<ClusterView>,
-    pub is_looking: Cell<bool>,
+    pub askers: Askers,
+    pub glance: Glance,
     /// Where the page is.
     pub page: RefCell<Option<SocketAddr>>,
+}
+
+/// The cluster as the server in charge has said last, and whether it is being asked.
+#[derive(Default)]
+pub struct Glance {
+    pub seen: RefCell<ClusterView>,
+    pub is_asked: Cell<bool>,
 }
 
 impl Daemon {
@@ -84,6 +93,7 @@ impl Daemon {
             seekers: RefCell::default(),
             seeker: Cell::new(0),
             heard: RefCell::default(),
+            silent: RefCell::default(),
             links: RefCell::default(),
             alive,
             begun: Instant::now(),
@@ -92,9 +102,8 @@ impl Daemon {
             trouble: RefCell::default(),
             changed: Notify::new(),
             stop: Notify::new(),
-            users: RefCell::default(),
-            seen: RefCell::default(),
-            is_looking: Cell::new(false),
+            askers: Askers::default(),
+            glance: Glance::default(),
             page: RefCell::default(),
         });
         daemon.find_jobs_again()?;
@@ -114,9 +123,19 @@ impl Daemon {
         if let Err(error) = write(&self.records) {
             let told = format!("records cannot be written: {error:#}");
             if self.trouble.borrow().as_ref() != Some(&told) {
-                eprintln!("weftd: {told}");
+                log::say(&told);
                 *self.trouble.borrow_mut() = Some(told);
             }
+        }
+    }
+
+    /// Tells of another version, each once: whoever has it connects again and again.
+    pub fn tell_of_version(&self, version: u8) {
+        let ours = crate::seal::VERSION;
+        let told = format!("a daemon of version {version} has connected, and this is {ours}");
+        if self.trouble.borrow().as_ref() != Some(&told) {
+            log::say(&told);
+            *self.trouble.borrow_mut() = Some(told);
         }
     }
 

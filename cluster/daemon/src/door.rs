@@ -26,8 +26,8 @@ use weft_requests::{ClusterReply, Demand, JobName, Pass};
 pub const VARIABLE: &str = "WEFTD_ADMISSION";
 /// How long a ticket is good for.
 const VALID: Duration = Duration::from_secs(60);
-/// Tickets that are out at the same time.
-const MOST_TICKETS: usize = 16384;
+/// Tickets of one user that are out at the same time.
+const MOST_TICKETS: usize = 2048;
 /// How long a daemon that does not answer may take to begin again, and between two looks for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
@@ -59,8 +59,8 @@ impl Tickets {
     /// Too many are let in, or the system gives no random numbers.
     pub fn admit(&mut self, job: JobName, user: String, priority: i32) -> Result<Pass> {
         self.given.retain(|_, (_, since)| since.elapsed() < VALID);
-        if self.given.len() >= MOST_TICKETS {
-            bail!("{MOST_TICKETS} jobs are about to enter already");
+        if self.given.values().filter(|(given, _)| given.user == user).count() >= MOST_TICKETS {
+            bail!("{MOST_TICKETS} jobs of user '{user}' are about to enter already");
         }
         let (ticket, secret): (TicketId, Secret) = (random()?, random()?);
         let pass = Pass { addresses: Vec::new(), ticket: hex(&ticket), secret: hex(&secret) };
@@ -122,15 +122,20 @@ pub async fn serve() -> Result<()> {
         Err(error) => {
             let reason = format!("weftd: '{}': {error}\n", words.first().map_or("", String::as_str));
             writer.write(&[&[DoorStream::Error as u8], reason.as_bytes()].concat()).await?;
-            end(&mut writer, 127).await
+            end(&mut writer, 127).await?;
+            let _ = tokio::time::timeout(LAST, reader.drain()).await;
+            Ok(())
         }
     }
 }
 
 fn become_user(user: &User, priority: i32) -> Result<()> {
+    // The daemon's terminal, if it has one, is not the job's.
+    let _ = rustix::process::setsid();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Nicer means less. It must be done before the rights are gone, and a wish that cannot be met is none of the job's.
-    let _ = setpriority_process(Some(getpid()), -priority);
-    if user.uid.is_root() || user.uid == nix::unistd::geteuid() {
+    let _ = setpriority_process(Some(getpid()), -priority.clamp(-19, 20));
+    if user.uid == nix::unistd::geteuid() {
         return Ok(());
     }
     initgroups(&CString::new(&*user.name)?, user.gid).context("groups")?;
@@ -287,7 +292,10 @@ async fn show(mut reader: SealedReader) -> Result<i32> {
                 output.write_all(bytes).await?;
                 output.flush().await?;
             }
-            Some((1, bytes)) => error.write_all(bytes).await?,
+            Some((1, bytes)) => {
+                error.write_all(bytes).await?;
+                error.flush().await?;
+            }
             Some((2, code)) => return Ok(i32::from_be_bytes(code.try_into().context("no exit code")?)),
             _ => bail!("a part of no kind"),
         }

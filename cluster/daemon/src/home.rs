@@ -3,6 +3,7 @@
 //! A job lives as long as its launcher, which the kernel tells of ([`watch`]), not as long as a connection: daemons may
 //! end and begin again under running jobs.
 
+use crate::asker::uids_of;
 use crate::between::Asker;
 use crate::launcher::LauncherProcess;
 use crate::records::BegunJob;
@@ -43,6 +44,18 @@ impl Home {
         self.jobs.borrow().get(&number).cloned()
     }
 
+    /// Jobs of this launcher.
+    pub fn jobs_of(&self, pid: i32, began: u64) -> Vec<u64> {
+        let jobs = self.jobs.borrow();
+        let is_its = |job: &&Rc<Launched>| began != 0 && (job.begun.pid, job.begun.began) == (pid, began);
+        jobs.values().filter(is_its).map(|job| job.begun.number).collect()
+    }
+
+    /// How many jobs a user has.
+    pub fn count_of(&self, uid: u32) -> usize {
+        self.jobs.borrow().values().filter(|job| job.begun.uid == uid).count()
+    }
+
     /// What is told of the jobs.
     pub fn running(&self) -> Vec<RunningJob> {
         let jobs = self.jobs.borrow();
@@ -72,8 +85,11 @@ impl Home {
 }
 
 impl Launched {
+    /// A job whose launcher is surely the process that has asked: its number may be another one's by now.
     pub fn new(begun: BegunJob) -> Self {
         let launcher = LauncherProcess::open(begun.pid);
+        let is_same = begun.began != 0 && start_of(begun.pid) == Some(begun.began);
+        let launcher = launcher.filter(|_| is_same);
         Self { begun, launcher }
     }
 
@@ -97,9 +113,22 @@ impl Launched {
         asker.is_root() || asker.user == self.begun.view.user
     }
 
+    /// Ends its launcher by force.
+    pub fn kill(&self) {
+        if let Some(launcher) = &self.launcher {
+            let _ = launcher.signal(libc::SIGKILL);
+        }
+    }
+
+    /// Sends its launcher a signal. Of a launcher that has become somebody else's, as by `sudo`, root alone disposes.
+    ///
     /// # Errors
-    /// There is no such signal, or the launcher is gone.
-    pub fn signal(&self, number: i32) -> io::Result<()> {
+    /// There is no such signal, or the launcher is gone or not the asker's.
+    pub fn signal(&self, number: i32, asker: &Asker) -> io::Result<()> {
+        let is_its = |uids: Vec<u32>| uids.iter().all(|uid| *uid == self.begun.uid);
+        if !asker.is_root() && !uids_of(self.begun.pid).is_some_and(is_its) {
+            return Err(io::Error::other("its launcher is not yours"));
+        }
         let launcher = self.launcher.as_ref().ok_or_else(|| io::Error::other("its launcher is not seen from here"))?;
         launcher.signal(number)
     }
@@ -142,9 +171,9 @@ pub struct JobHosts {
 }
 
 impl JobHosts {
-    pub fn of(grant: &Grant, seconds: Option<u64>) -> Self {
+    pub fn of(grant: &Grant) -> Self {
         let (partition, hosts) = (Some(grant.partition.clone()), grant.hosts.clone());
-        Self { partition, hosts, priority: grant.priority, seconds }
+        Self { partition, hosts, priority: grant.priority, seconds: grant.seconds }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::{Daemon, names};
 use crate::door::{self, Admission};
-use crate::home::{self, JobHosts, Launched};
+use crate::home::{JobHosts, Launched};
 use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,11 +15,17 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
-use weft_records::JobRecord;
+use weft_records::{JobRecord, ProgramRecord};
 use weft_requests::{ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing};
 
 /// A job that does not want to wait waits so long while servers change.
 const CHANGE: Duration = Duration::from_secs(8);
+/// A job that takes longer than it has said is ended so many seconds later.
+const GRACE: u64 = 30;
+/// How often a job that waits looks whether the server is still the one in charge.
+const LOOK: Duration = Duration::from_secs(1);
+/// Jobs of one user whose launchers are on this host.
+pub const MOST_JOBS: usize = 1024;
 /// Between two attempts to find a server for a job that waits.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -46,12 +52,13 @@ impl Daemon {
         about: &Description,
         place: JobHosts,
     ) -> Rc<Launched> {
+        let told = ProgramRecord::new(&about.program, about.arguments.iter().cloned(), about.ranks);
         let view = JobView {
             job: JobName::new(&self.me.member, number),
             user: asker.user.clone(),
             partition: place.partition,
-            program: about.program.clone(),
-            arguments: about.arguments.clone(),
+            program: told.program,
+            arguments: told.arguments,
             size: about.ranks,
             hosts: place.hosts,
             since: now(),
@@ -59,20 +66,24 @@ impl Daemon {
             ranks: Vec::new(),
         };
         let until = place.seconds.map(|seconds| now().saturating_add(seconds));
-        let began = home::start_of(asker.pid).unwrap_or(0);
-        let begun = BegunJob { number, uid: asker.uid, view, until, pid: asker.pid, began };
+        let begun = BegunJob { number, uid: asker.uid, view, until, pid: asker.pid, began: asker.began };
         self.keep(|records| records.begin(&begun));
-        self.prefer(&begun);
         let job = self.home.add(Launched::new(begun));
+        self.prefer(&job);
         self.watch(&job);
         job
     }
 
     /// Gives the launcher, and so the ranks that it starts here, the priority of the job. Where that is not permitted the job
     /// goes on as it is.
-    fn prefer(&self, job: &BegunJob) {
-        if let (0, 1.., Some(pid)) = (self.me.uid, job.view.priority.unsigned_abs(), Pid::from_raw(job.pid)) {
-            let _ = setpriority_process(Some(pid), -job.view.priority);
+    fn prefer(&self, job: &Launched) {
+        let priority = job.begun.view.priority;
+        if self.me.uid == 0
+            && priority != 0
+            && job.has_launcher()
+            && let Some(pid) = Pid::from_raw(job.begun.pid)
+        {
+            let _ = setpriority_process(Some(pid), -priority.clamp(-19, 20));
         }
     }
 
@@ -100,7 +111,21 @@ impl Daemon {
         }
         let (daemon, job) = (Rc::clone(self), Rc::clone(job));
         tokio::task::spawn_local(async move {
-            job.end().await;
+            // What a job says of its time is believed when others go before; so it is held to it.
+            let late = job.begun.until.map(|until| until.saturating_sub(now()) + GRACE);
+            let over = async {
+                match late {
+                    Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = job.end() => {}
+                () = over => {
+                    job.kill();
+                    job.end().await;
+                }
+            }
             daemon.end_job(job.begun.number, None);
         });
     }
@@ -123,7 +148,14 @@ impl Daemon {
         mut placing: Placing,
         out: &mpsc::UnboundedSender<ClusterReply>,
     ) -> ClusterReply {
+        if self.home.count_of(asker.uid) >= MOST_JOBS {
+            return ClusterReply::Refused(format!("user '{}' has {MOST_JOBS} jobs here already", asker.user));
+        }
+        // Its launcher asks again: the daemon has ended before it heard the answer.
+        self.home.jobs_of(asker.pid, asker.began).into_iter().for_each(|number| self.end_job(number, None));
         placing.about.since = now();
+        let told = ProgramRecord::new(&placing.about.program, placing.about.arguments.into_iter(), 0);
+        (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
         let number = self.home.new_number();
         let job = JobName::new(&self.me.member, number);
         let mut begun = Instant::now();
@@ -138,7 +170,13 @@ impl Daemon {
                         continue;
                     }
                 };
-                while let Some(response) = asking.response().await {
+                loop {
+                    let response = match tokio::time::timeout(LOOK, asking.response()).await {
+                        Ok(Some(response)) => response,
+                        Err(_) if self.server_in_charge().as_ref() == Some(&server) => continue,
+                        // It has gone, or is no longer the one.
+                        Ok(None) | Err(_) => break,
+                    };
                     match response {
                         Response::Reply(reply) => drop(out.send(reply)),
                         Response::Last(ClusterReply::Placed(grant)) => {
@@ -146,7 +184,7 @@ impl Daemon {
                                 ranks: grant.hosts.iter().map(|(_, slots)| slots).sum(),
                                 ..placing.about.clone()
                             };
-                            self.begin_job(asker, number, &about, JobHosts::of(&grant, placing.seconds));
+                            self.begin_job(asker, number, &about, JobHosts::of(&grant));
                             return ClusterReply::Placed(grant);
                         }
                         Response::Last(other) => return other,
@@ -199,9 +237,9 @@ impl Daemon {
     /// The process cannot be started.
     pub fn open_door(&self, stream: TcpStream, admission: &Admission) -> Result<()> {
         let connection: OwnedFd = stream.into_std()?.into();
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new("/proc/self/exe");
         command.arg("door").env_clear().env(door::VARIABLE, serde_json::to_string(admission)?);
-        command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit());
         let mut child = command.spawn()?;
         tokio::task::spawn_local(async move { child.wait().await });
         Ok(())

@@ -3,11 +3,10 @@
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
 use crate::home::JobHosts;
+use crate::jobs::MOST_JOBS;
 use anyhow::{Context, Result, anyhow};
-use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
-use std::ffi::CString;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -17,75 +16,83 @@ use weft_requests::{ClusterReply, Demand, JobName, VERSION};
 /// A client's line is no longer: nobody needs more to say what he wants.
 const MOST_LINE_BYTES: u64 = 1 << 20;
 
-/// The name and groups of a user are looked up so often.
-const KNOWN: Duration = Duration::from_secs(10);
+/// Connections of one user.
+const MOST_CONNECTIONS: usize = 256;
+/// How long a client may take to begin.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// Serves a client until it goes.
 pub async fn serve(daemon: Rc<Daemon>, stream: UnixStream) {
-    let Ok(asker) = asker(&daemon, &stream) else { return };
+    let asker = match daemon.askers.asker(&stream).await {
+        Ok(asker) => asker,
+        Err(error) => {
+            let (_, mut writer) = stream.into_split();
+            return drop(say(&mut writer, &ClusterReply::Refused(format!("{error:#}"))).await);
+        }
+    };
+    let uid = asker.uid;
+    *daemon.askers.connections.borrow_mut().entry(uid).or_default() += 1;
+    if asker.is_root() || daemon.askers.connections.borrow()[&uid] <= MOST_CONNECTIONS {
+        let begun = converse(&daemon, &asker, stream).await;
+        // Where the kernel cannot tell of the launcher, its connection does.
+        for number in begun {
+            if daemon.home.job(number).is_some_and(|job| !job.has_launcher()) {
+                daemon.end_job(number, None);
+            }
+        }
+    }
+    let mut connections = daemon.askers.connections.borrow_mut();
+    if let Some(count) = connections.get_mut(&uid) {
+        *count -= 1;
+        connections.retain(|_, count| *count > 0);
+    }
+}
+
+/// Answers what is asked. What comes back are the jobs that have begun by this connection.
+async fn converse(daemon: &Rc<Daemon>, asker: &Asker, stream: UnixStream) -> Vec<u64> {
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
-    let mut has_begun = false;
-    let mut without_launcher = None;
+    let mut begun = Vec::new();
+    match tokio::time::timeout(GREETING, next(&mut reader)).await {
+        Ok(Some(Ok(Demand::Begin { version, weft }))) => {
+            let reply = welcome(daemon, asker, version, &weft);
+            let is_welcome = matches!(reply, ClusterReply::Welcome { .. });
+            if say(&mut writer, &reply).await.is_err() || !is_welcome {
+                return begun;
+            }
+        }
+        _ => return begun,
+    }
     while let Some(demand) = next(&mut reader).await {
         let reply = match demand {
             Err(error) => ClusterReply::Refused(format!("this is nothing that weftd is asked: {error}")),
-            Ok(Demand::Begin { .. }) if !daemon.serves(&asker) => {
-                ClusterReply::Refused(format!("this is the daemon of user {}, for that user alone", daemon.me.uid))
-            }
-            Ok(Demand::Begin { version: VERSION, .. }) => {
-                has_begun = true;
-                welcome(&daemon)
-            }
-            Ok(Demand::Begin { version, weft }) => {
-                let ours = env!("CARGO_PKG_VERSION");
-                ClusterReply::Refused(format!(
-                    "this is weftd {ours}, which speaks version {VERSION}, and weft {weft} {version}"
-                ))
-            }
-            Ok(_) if !has_begun => ClusterReply::Refused("it has not begun".to_owned()),
-            Ok(Demand::Place(placing)) => match place(&daemon, &asker, placing, &mut reader, &mut writer).await {
+            Ok(Demand::Place(placing)) => match place(daemon, asker, placing, &mut reader, &mut writer).await {
                 Some(reply) => reply,
-                None => return,
+                None => break,
             },
-            Ok(demand) => daemon.answer(&asker, demand).await,
+            Ok(demand) => daemon.answer(asker, demand).await,
         };
         if let ClusterReply::Placed(weft_requests::Grant { job, .. }) | ClusterReply::Registered { job } = &reply {
-            without_launcher = job.parts().map(|(_, number)| number);
+            begun.extend(job.parts().map(|(_, number)| number));
         }
         if say(&mut writer, &reply).await.is_err() {
             break;
         }
     }
-    // Where the kernel cannot tell of the launcher, its connection does.
-    if let Some(number) = without_launcher
-        && daemon.home.job(number).is_some_and(|job| !job.has_launcher())
-    {
-        daemon.end_job(number, None);
-    }
+    begun
 }
 
-fn welcome(daemon: &Daemon) -> ClusterReply {
+fn welcome(daemon: &Daemon, asker: &Asker, version: u32, weft: &str) -> ClusterReply {
+    let ours = env!("CARGO_PKG_VERSION");
+    if version != VERSION {
+        let reason = format!("this is weftd {ours}, which speaks version {VERSION}, and weft {weft} {version}");
+        return ClusterReply::Refused(reason);
+    }
+    if !daemon.serves(asker) {
+        return ClusterReply::Refused(format!("this is the daemon of user '{}', for that user alone", daemon.me.user));
+    }
     let (cluster, member) = (daemon.cluster_name(), daemon.me.member.clone());
-    ClusterReply::Welcome { cluster, member, weft: env!("CARGO_PKG_VERSION").to_owned() }
-}
-
-/// Who is at the other end, as the kernel says.
-fn asker(daemon: &Daemon, stream: &UnixStream) -> Result<Asker> {
-    let peer = stream.peer_cred()?;
-    let (uid, gid, pid) = (peer.uid(), peer.gid(), peer.pid().unwrap_or(0));
-    let mut known = daemon.users.borrow_mut();
-    known.retain(|_, (_, since)| since.elapsed() < KNOWN);
-    if let Some((asker, _)) = known.get(&(uid, gid)) {
-        return Ok(Asker { pid, ..asker.clone() });
-    }
-    let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
-    let gid_of = Gid::from_raw(gid);
-    let ids = getgrouplist(&CString::new(&*name)?, gid_of).unwrap_or_else(|_| vec![gid_of]);
-    let groups = ids.into_iter().filter_map(|id| Group::from_gid(id).ok().flatten()).map(|group| group.name).collect();
-    let asker = Asker { user: name, uid, groups, pid };
-    known.insert((uid, gid), (asker.clone(), Instant::now()));
-    Ok(asker)
+    ClusterReply::Welcome { cluster, member, weft: ours.to_owned() }
 }
 
 /// The next thing that is asked; `None` when the client has gone.
@@ -131,6 +138,9 @@ impl Daemon {
     async fn answer(self: &Rc<Self>, asker: &Asker, demand: Demand) -> ClusterReply {
         let refused = |error: anyhow::Error| ClusterReply::Refused(format!("{error:#}"));
         match demand {
+            Demand::Register(_) if self.home.count_of(asker.uid) >= MOST_JOBS => {
+                ClusterReply::Refused(format!("user '{}' has {MOST_JOBS} jobs here already", asker.user))
+            }
             Demand::Register(about) => {
                 let hosts = vec![(self.me.member.clone(), about.ranks)];
                 let place = JobHosts { hosts, ..JobHosts::default() };
@@ -138,6 +148,7 @@ impl Daemon {
                 ClusterReply::Registered { job: job.name().clone() }
             }
             Demand::Finish { job, record } => match self.own_job(asker, &job) {
+                Ok(number) if !self.is_launcher(asker, number) => refused(anyhow!("this is not the launcher of {job}")),
                 Ok(number) => {
                     self.end_job(number, record);
                     ClusterReply::Done
@@ -170,6 +181,12 @@ impl Daemon {
         }
     }
 
+    /// Whether the asker is the launcher of a job itself, as far as that can be known.
+    fn is_launcher(&self, asker: &Asker, number: u64) -> bool {
+        let job = self.home.job(number);
+        job.is_some_and(|job| !job.has_launcher() || (job.begun.pid, job.begun.began) == (asker.pid, asker.began))
+    }
+
     fn own_job(&self, asker: &Asker, job: &JobName) -> Result<u64> {
         let number = job.parts().filter(|(home, _)| *home == self.me.member).map(|(_, number)| number);
         let launched = number.and_then(|number| self.home.job(number)).filter(|launched| launched.is_of(asker));
@@ -192,7 +209,7 @@ impl Daemon {
             Demand::Signal { job, signal } => {
                 let number = job.parts().map(|(_, number)| number);
                 match number.and_then(|number| self.home.job(number)) {
-                    Some(job) if job.is_of(asker) => match job.signal(signal) {
+                    Some(job) if job.is_of(asker) => match job.signal(signal, asker) {
                         Ok(()) => ClusterReply::Done,
                         Err(error) => ClusterReply::Refused(format!("job {}: {error}", job.name())),
                     },
@@ -204,7 +221,7 @@ impl Daemon {
                 Ok(records) => ClusterReply::Records(records),
                 Err(error) => ClusterReply::Refused(format!("{error:#}")),
             },
-            Demand::Drain { .. } if !asker.is_root() && asker.uid != self.me.uid => {
+            Demand::Drain { .. } if !asker.is_root() && asker.user != self.me.user => {
                 ClusterReply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
             }
             Demand::Drain { slots, .. } => {

@@ -18,6 +18,7 @@
 #![deny(unsafe_code)]
 
 mod alive;
+mod asker;
 mod between;
 mod calls;
 mod daemon;
@@ -26,6 +27,7 @@ mod home;
 mod jobs;
 mod launcher;
 mod local;
+mod log;
 mod orders;
 mod page;
 mod reach;
@@ -79,6 +81,9 @@ struct ServeArguments {
     /// The name of the local socket [default: one that tells the user]
     #[arg(long, value_name = "NAME")]
     socket: Option<String>,
+    /// Have no terminal, which whoever starts it may have
+    #[arg(long, hide = true)]
+    detach: bool,
     /// Where the page for browsers is served [default: port 7338 of this host alone, 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7338")]
     page: SocketAddr,
@@ -125,6 +130,11 @@ fn main() {
 
 /// Lives as the daemon, until it is told to end.
 async fn serve(given: ServeArguments) -> Result<()> {
+    if given.detach {
+        // It may lead a group already; then it stays where it is.
+        let _ = rustix::process::setsid();
+    }
+    raise_limit();
     let text = std::fs::read_to_string(&given.file).with_context(|| format!("'{}'", given.file.display()))?;
     let told = |mistakes: Vec<weft_database::Mistake>| {
         let lines: Vec<String> =
@@ -143,7 +153,8 @@ async fn serve(given: ServeArguments) -> Result<()> {
     let others = listen(&places).await?;
     let sockets = Rc::new(alive::bind(&places).await?);
     let file = std::path::absolute(&given.file)?;
-    let daemon = Daemon::new(Me { member, uid, key, file }, cluster, text, records)?;
+    let user = nix::unistd::User::from_uid(uid.into())?.map_or_else(String::new, |user| user.name);
+    let daemon = Daemon::new(Me { member, uid, user, key, file }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
     serve_page(&daemon, given.page, given.page_token.as_deref()).await?;
@@ -162,6 +173,15 @@ async fn serve(given: ServeArguments) -> Result<()> {
     Ok(())
 }
 
+/// Each connection and each job needs a descriptor.
+fn raise_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer, fewer are served.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// The page is no reason not to serve jobs: where its place is taken, that is told.
 async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>) -> Result<()> {
     let token = token.map(weft_lanes::key::content).transpose()?;
@@ -172,7 +192,7 @@ async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>
             let of = Rc::clone(daemon);
             tokio::task::spawn_local(page::serve(listener, move || of.page_view(), token));
         }
-        Err(error) => eprintln!("weftd: the page cannot be served at {place}: {error}"),
+        Err(error) => log::say(format!("the page cannot be served at {place}: {error}")),
     }
     Ok(())
 }
@@ -273,10 +293,10 @@ async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
                 strangers.set(strangers.get() + 1);
                 let (daemon, strangers) = (Rc::clone(&daemon), Rc::clone(&strangers));
                 tokio::task::spawn_local(async move {
-                    let introduced = tokio::time::timeout(INTRODUCTION, introduce(stream)).await;
+                    let introduced = tokio::time::timeout(INTRODUCTION, introduce(&daemon, stream)).await;
                     strangers.set(strangers.get() - 1);
-                    if let Ok(Some((what, stream))) = introduced {
-                        welcome(daemon, what, stream).await;
+                    if let Ok(Some(visitor)) = introduced {
+                        welcome(daemon, visitor).await;
                     }
                 });
             }
@@ -288,26 +308,38 @@ async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
 }
 
 /// What a connection is for. Who speaks another version is told ours.
-async fn introduce(mut stream: TcpStream) -> Option<(Preamble, TcpStream)> {
+async fn introduce(daemon: &Daemon, mut stream: TcpStream) -> Option<Visitor> {
     let mut bytes = [0; PREAMBLE_BYTES];
     stream.read_exact(&mut bytes).await.ok()?;
     match Preamble::read(&bytes) {
-        Ok(what) => Some((what, stream)),
+        Ok(what @ Preamble::Daemon) => {
+            let stream = seal::watched(stream, between::SILENCE).ok()?;
+            Some(Visitor::Daemon(seal::respond(stream, what, &daemon.me.key).await.ok()?))
+        }
+        Ok(Preamble::Ticket(ticket)) => {
+            let admission = daemon.tickets.borrow_mut().take(ticket)?;
+            Some(Visitor::Job(Box::new(admission), stream))
+        }
         Err(NoPreamble::Version(version)) => {
-            eprintln!("weftd: a daemon of version {version} has connected, and this is {}", seal::VERSION);
+            daemon.tell_of_version(version);
             None
         }
         Err(NoPreamble::Stranger) => None,
     }
 }
 
-async fn welcome(daemon: Rc<Daemon>, what: Preamble, stream: TcpStream) {
-    match what {
-        Preamble::Daemon => calls::serve(daemon, stream).await,
-        Preamble::Ticket(ticket) => {
-            let Some(admission) = daemon.tickets.borrow_mut().take(ticket) else { return };
+/// Who has proved to be no stranger.
+enum Visitor {
+    Daemon((seal::SealedReader, seal::SealedWriter)),
+    Job(Box<door::Admission>, TcpStream),
+}
+
+async fn welcome(daemon: Rc<Daemon>, visitor: Visitor) {
+    match visitor {
+        Visitor::Daemon(sealed) => calls::serve(daemon, sealed).await,
+        Visitor::Job(admission, stream) => {
             if let Err(error) = daemon.open_door(stream, &admission) {
-                eprintln!("weftd: job {} cannot enter: {error:#}", admission.job);
+                log::say(format!("job {} cannot enter: {error:#}", admission.job));
             }
         }
     }

@@ -89,6 +89,11 @@ impl Orders {
         self.waiting.retain(|wish| wish.job != *job);
     }
 
+    /// Nobody waits here any more.
+    pub fn forget_wishes(&mut self) {
+        self.waiting.clear();
+    }
+
     /// A job is over.
     pub fn release(&mut self, job: &JobName) {
         self.held.remove(job);

@@ -1,8 +1,10 @@
 //! What must last: the jobs that run and have run, and the last database that was good. In SQLite, so that a daemon that is
 //! killed at any moment finds all of it again.
 
+use crate::log;
 use anyhow::{Context, Result};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use weft_records::JobRecord;
 use weft_requests::JobView;
@@ -11,6 +13,7 @@ const SCHEMA: &str = "
     create table if not exists jobs (
         number integer primary key autoincrement,
         user text not null,
+        uid integer not null,
         view text not null,
         until integer,
         pid integer not null,
@@ -21,6 +24,10 @@ const SCHEMA: &str = "
     create index if not exists running on jobs (ended) where ended is null;
     create table if not exists facts (name text primary key, value text not null);
 ";
+
+/// Jobs that are kept, and how often the older ones are taken out.
+const MOST_KEPT: i64 = 100_000;
+const PRUNE_EVERY: u64 = 1000;
 
 /// A job that runs, as it is found again.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +51,8 @@ impl Records {
     pub fn open(path: &Path) -> Result<Self> {
         let failed = || format!("'{}'", path.display());
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(failed)?;
+            // What users have run is for them and root.
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(failed)?;
         }
         let database = Connection::open(path).with_context(failed)?;
         // What is written survives a killed daemon; a crash of the host may cost the last moments.
@@ -64,11 +72,17 @@ impl Records {
     pub fn begin(&self, job: &BegunJob) -> Result<()> {
         let view = serde_json::to_string(&job.view)?;
         let mut insert = self.database.prepare_cached(
-            "insert into jobs (number, user, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6)",
+            "insert into jobs (number, user, uid, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
+        // The oldest make room.
+        if job.number % PRUNE_EVERY == 0 {
+            let oldest = (job.number as i64).saturating_sub(MOST_KEPT);
+            self.database.execute("delete from jobs where number < ?1 and ended is not null", [oldest])?;
+        }
         insert.execute(params![
             job.number as i64,
             job.view.user,
+            job.uid,
             view,
             job.until.map(|until| until as i64),
             job.pid,
@@ -104,7 +118,7 @@ impl Records {
     /// The file cannot be read.
     pub fn running(&self) -> Result<Vec<BegunJob>> {
         let mut select =
-            self.database.prepare("select number, user, view, until, pid, began from jobs where ended is null")?;
+            self.database.prepare("select number, uid, view, until, pid, began from jobs where ended is null")?;
         let rows = select.query_map([], |row| {
             let (number, view): (i64, String) = (row.get(0)?, row.get(2)?);
             let (until, began): (Option<i64>, i64) = (row.get(3)?, row.get(5)?);
@@ -113,8 +127,10 @@ impl Records {
         let mut all = Vec::new();
         for row in rows {
             let (number, uid, view, until, pid, began) = row?;
-            let view = serde_json::from_str(&view)?;
-            all.push(BegunJob { number, uid, view, until, pid, began });
+            match serde_json::from_str(&view) {
+                Ok(view) => all.push(BegunJob { number, uid, view, until, pid, began }),
+                Err(error) => log::say(format!("the record of job {number} cannot be read: {error}")),
+            }
         }
         Ok(all)
     }
@@ -128,7 +144,11 @@ impl Records {
             "select record from jobs where ended is not null and (?1 is null or user = ?1) order by ended desc, number desc limit ?2",
         )?;
         let rows = select.query_map(params![user, most as i64], |row| row.get::<_, String>(0))?;
-        rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
+        let mut all = Vec::new();
+        for row in rows {
+            all.extend(serde_json::from_str(&row?).ok());
+        }
+        Ok(all)
     }
 
     /// # Errors

@@ -7,13 +7,16 @@ use crate::orders::{Capacity, HeldSlots, JobWish, OrderVerdict};
 use crate::report::{self, HostReport, now};
 use anyhow::{Result, anyhow, bail};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use weft_cluster::hosts::Map;
+use weft_database::PRIORITIES;
 use weft_requests::{ClusterReply, Grant, JobName, MemberStanding, Placing};
 
 /// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
-const GIVEN_UP: u64 = 40;
+const GIVEN_UP: Duration = Duration::from_secs(40);
+/// Jobs of one user that wait.
+const MOST_WAITING: usize = 256;
 /// A server that has just begun decides nothing before it has heard of all who live, for so long at most.
 const LISTENS: Duration = Duration::from_secs(3);
 
@@ -57,12 +60,17 @@ impl Daemon {
         if !self.is_in_charge() {
             // Who waits here asks again, elsewhere.
             self.seekers.borrow_mut().clear();
+            self.orders.borrow_mut().forget_wishes();
         }
+        let mut silent = self.silent.borrow_mut();
         for member in names(&self.cluster()) {
-            if matches!(self.alive.standing(&member), (MemberStanding::Suspect, GIVEN_UP..)) {
+            if matches!(self.alive.standing(&member).0, MemberStanding::Alive | MemberStanding::Unknown) {
+                silent.remove(&member);
+            } else if silent.entry(member.clone()).or_insert_with(Instant::now).elapsed() > GIVEN_UP {
                 self.orders.borrow_mut().bury(&member);
             }
         }
+        drop(silent);
         self.decide();
     }
 
@@ -91,7 +99,7 @@ impl Daemon {
 
     /// Decides what waits here.
     pub fn decide(&self) {
-        if !self.is_in_charge() || !self.knows_all() {
+        if self.orders.borrow().waiting().is_empty() || !self.is_in_charge() || !self.knows_all() {
             return;
         }
         let cluster = self.cluster();
@@ -112,6 +120,8 @@ impl Daemon {
         let grant = match self.wish(&asker, &job, &placing) {
             Err(error) => return drop(out.send(Response::Last(ClusterReply::Refused(error.to_string())))),
             Ok((wish, grant)) => {
+                // What it had was never heard of: it asks again.
+                self.orders.borrow_mut().release(&job);
                 self.orders.borrow_mut().enqueue(wish);
                 grant
             }
@@ -162,6 +172,12 @@ impl Daemon {
             bail!("partition '{name}': {ranks} ranks, but a job may have {} there", partition.most_ranks());
         }
         let priority = placing.priority.unwrap_or(partition.priority);
+        if !PRIORITIES.contains(&priority) {
+            bail!("priority {priority}: accepted are {} to {}", PRIORITIES.start(), PRIORITIES.end());
+        }
+        if self.orders.borrow().waiting().iter().filter(|wish| wish.user == asker.user).count() >= MOST_WAITING {
+            bail!("{MOST_WAITING} jobs of user '{}' wait already", asker.user);
+        }
         if priority > limits.highest {
             bail!("partition '{name}': priority {priority}, and the highest is {}", limits.highest);
         }
@@ -177,6 +193,7 @@ impl Daemon {
             hosts: Vec::new(),
             device: partition.device.clone(),
             priority,
+            seconds,
         };
         let (job, user, partition) = (job.clone(), asker.user.clone(), name.clone());
         let program = placing.about.program.clone();

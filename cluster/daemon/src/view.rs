@@ -12,17 +12,17 @@ impl Daemon {
         if self.is_in_charge() {
             return self.view();
         }
-        if !self.is_looking.replace(true) {
+        if !self.glance.is_asked.replace(true) {
             let daemon = Rc::clone(self);
             tokio::task::spawn_local(async move {
-                let asker = Asker { user: String::new(), uid: daemon.me.uid, groups: Vec::new(), pid: 0 };
+                let asker = Asker { user: String::new(), uid: daemon.me.uid, groups: Vec::new(), pid: 0, began: 0 };
                 if let ClusterReply::View(view) = daemon.ask_servers(&asker, &Demand::Look { ranks: false }).await {
-                    *daemon.seen.borrow_mut() = *view;
+                    *daemon.glance.seen.borrow_mut() = *view;
                 }
-                daemon.is_looking.set(false);
+                daemon.glance.is_asked.set(false);
             });
         }
-        self.seen.borrow().clone()
+        self.glance.seen.borrow().clone()
     }
 
     /// What there is to see now.

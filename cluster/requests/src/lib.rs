@@ -159,6 +159,8 @@ pub struct Grant {
     /// The order of devices where the user says none.
     pub device: Option<String>,
     pub priority: i32,
+    /// How long it may take.
+    pub seconds: Option<u64>,
 }
 
 /// The way into a host.

@@ -5,7 +5,6 @@ use super::members;
 use crate::hosts::line;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -97,9 +96,8 @@ pub fn begin(name: &str, member: &str) -> Result<i32, Slips> {
     let open = std::fs::File::options().create(true).append(true).open(&log);
     let open = open.map_err(|error| failed(format!("'{}': {error}", log.display())))?;
     let mut command = Command::new(&daemon);
-    command.arg(&path).args(["--name", member]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(open);
-    // No terminal and no shell has it among its own.
-    let child = command.process_group(0).spawn();
+    command.arg(&path).args(["--name", member, "--detach"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(open);
+    let child = command.spawn();
     let child = child.map_err(|error| failed(format!("'{}' cannot be started: {error}", daemon.display())))?;
     wait_for(child, &log)
 }
@@ -152,9 +150,9 @@ pub fn unit() -> Result<i32, Slips> {
     let daemon = std::env::current_exe().map_err(|error| vec![error.to_string()])?.with_file_name("weftd");
     println!(
         "# /etc/systemd/system/weftd.service; then: systemctl enable --now weftd\n\
-         [Unit]\nDescription=Weft's daemon of cluster {}\nWants=network-online.target\nAfter=network-online.target\n\n\
+         [Unit]\nDescription=Weft's daemon of cluster {}\nWants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n\n\
          [Service]\nExecStart={} {}\nRestart=always\nRestartSec=1\n\
-         # Jobs go on when the daemon is started again.\nKillMode=process\nLimitNOFILE=1048576\n\n\
+         # Jobs go on when the daemon is started again.\nKillMode=process\nOOMPolicy=continue\nTasksMax=infinity\nDelegate=yes\nLimitNOFILE=1048576\n\n\
          [Install]\nWantedBy=multi-user.target",
         cluster.name,
         daemon.display(),
