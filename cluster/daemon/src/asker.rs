@@ -1,7 +1,7 @@
 //! Who asks: what the kernel says of the other end of a local socket, and the names that the system has for it.
 
 use crate::between::Asker;
-use crate::home::start_of;
+use crate::launcher::{start_of, uids_of};
 use anyhow::{Context, Result};
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::cell::RefCell;
@@ -61,23 +61,9 @@ fn names(uid: u32, gid: u32) -> Result<Names> {
     Ok((user.name, groups))
 }
 
-/// The real, effective, saved and file system's user of a process.
-pub fn uids_of(pid: i32) -> Option<Vec<u32>> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    line.split_whitespace().map(|word| word.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_has_four_users_and_one_that_is_gone_has_none() {
-        let ours = uids_of(std::process::id() as i32).expect("this process runs");
-        assert_eq!(ours.len(), 4);
-        assert_eq!(uids_of(0), None);
-    }
 
     #[test]
     fn who_has_no_name_is_nobody() {

@@ -162,7 +162,9 @@ impl DaemonLink {
             let Ok(DaemonLetter::Response(number, response)) = serde_json::from_slice(&bytes) else { break };
             let mut waiting = self.waiting.borrow_mut();
             if response.is_last() {
-                waiting.remove(&number).map(|to| to.send(response));
+                if let Some(to) = waiting.remove(&number) {
+                    let _ = to.send(response);
+                }
             } else if let Some(to) = waiting.get(&number) {
                 let _ = to.send(response);
             }

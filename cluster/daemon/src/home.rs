@@ -3,9 +3,8 @@
 //! A job lives as long as its launcher, which the kernel tells of ([`watch`]), not as long as a connection: daemons may
 //! end and begin again under running jobs.
 
-use crate::asker::uids_of;
 use crate::between::Asker;
-use crate::launcher::LauncherProcess;
+use crate::launcher::{LauncherProcess, start_of, uids_of};
 use crate::records::BegunJob;
 use crate::report::{RunningJob, now};
 use std::cell::{Cell, RefCell};
@@ -174,26 +173,5 @@ impl JobHosts {
     pub fn of(grant: &Grant) -> Self {
         let (partition, hosts) = (Some(grant.partition.clone()), grant.hosts.clone());
         Self { partition, hosts, priority: grant.priority, seconds: grant.seconds }
-    }
-}
-
-/// When a process began, in the kernel's ticks since the host did.
-pub fn start_of(pid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may have blanks and parentheses in it.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_is_told_from_one_that_has_its_number_later() {
-        let pid = std::process::id() as i32;
-        let began = start_of(pid).expect("this process runs");
-        assert!(began > 0);
-        assert_eq!(start_of(0), None);
     }
 }

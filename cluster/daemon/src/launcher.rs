@@ -31,3 +31,32 @@ impl LauncherProcess {
         Ok(pidfd_send_signal(self.0.get_ref(), signal)?)
     }
 }
+
+/// When a process began, in the kernel's ticks since the host did.
+pub fn start_of(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may have blanks and parentheses in it.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The real, effective, saved and file system's user of a process.
+pub fn uids_of(pid: i32) -> Option<Vec<u32>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_one_that_has_its_number_later() {
+        let pid = std::process::id() as i32;
+        assert!(start_of(pid).expect("this process runs") > 0);
+        assert_eq!(start_of(0), None);
+        assert_eq!(uids_of(pid).expect("this process runs").len(), 4);
+        assert_eq!(uids_of(0), None);
+    }
+}

@@ -75,7 +75,7 @@ impl Records {
             "insert into jobs (number, user, uid, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
         // The oldest make room.
-        if job.number % PRUNE_EVERY == 0 {
+        if job.number.is_multiple_of(PRUNE_EVERY) {
             let oldest = (job.number as i64).saturating_sub(MOST_KEPT);
             self.database.execute("delete from jobs where number < ?1 and ended is not null", [oldest])?;
         }
