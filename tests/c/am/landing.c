@@ -65,5 +65,7 @@ int main(int argc, char **argv) {
   }
   OK(AMUDP_SPMDBarrier());
   if (me == 0) puts("ok");
+  // The first one to exit ends all.
+  OK(AMUDP_SPMDBarrier());
   AMUDP_SPMDExit(0);
 }
