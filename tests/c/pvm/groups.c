@@ -1,5 +1,5 @@
 /* Ranks of a job whose groups change between barriers, and in them: a rank joins, leaves, ends, or is killed while others
- * wait. What each has done before a barrier the others see after it. The word is what happens. */
+ * wait. The word is what happens. */
 #include <pvm3.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 static int *tids, size, me;
 
-/* Everybody sends a number to the next one before the barrier, who has it after that. */
+/* Everybody sends a number to the next one before the barrier, who gets it after that: soon, since a message may take
+ * another way than the barrier. */
 static void rounds(const char *group, int count, int whole)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -22,7 +23,7 @@ static void rounds(const char *group, int count, int whole)
         CHECK(pvm_send(tids[(me + 1) % count], tag) == 0);
         CHECK(pvm_barrier((char *)group, round % 3 ? count : whole) == 0);
         number = -1;
-        CHECK(pvm_nrecv(tids[(me + count - 1) % count], tag) > 0);
+        CHECK(pvm_recv(tids[(me + count - 1) % count], tag) > 0);
         CHECK(pvm_upkint(&number, 1, 1) == 0 && number == round);
     }
 }
