@@ -265,6 +265,7 @@ fn jobs_run_as_their_user_on_all_members_and_nobody_acts_for_others() {
     };
     let output = as_nobody(1, &["run", "--partition", "all", "-n", "6", "id", "-u"]).output().expect("started");
     assert_eq!(said(output).matches(&NOBODY.to_string()).count(), 6);
+    lab.until("the first one is over", |view| used(view) == 0 && view["jobs"][0].is_null());
     let job = lab.job(2, "end").spawn().expect("started");
     let name = lab.running_job("");
     let reason = refused(as_nobody(2, &["kill", &name]).output().expect("started"));

@@ -66,6 +66,9 @@ impl Daemon {
             Errand::Adopt { text } => self.adopt(text),
             Errand::Over { job } => {
                 self.orders.borrow_mut().release(&job);
+                let mut heard = self.heard.borrow_mut();
+                heard.values_mut().for_each(|report| report.jobs.retain(|running| running.view.job != job));
+                drop(heard);
                 self.decide();
                 Response::Last(ClusterReply::Done)
             }
