@@ -4,6 +4,7 @@
 //! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks are.
 //! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
+use crate::orders::HeldSlots;
 use crate::report::HostReport;
 use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
 use anyhow::{Context, Result, bail};
@@ -51,6 +52,8 @@ pub enum Errand {
     For { asker: Asker, demand: Demand },
     /// Room for a job, from the member that has its launcher.
     Order { asker: Asker, job: JobName, placing: Placing },
+    /// The server in charge has given a job this: the others know it before the job's member tells.
+    Granted { job: JobName, held: HeldSlots },
     /// A job is over.
     Over { job: JobName },
     /// A job will enter: its user, and what it shows.

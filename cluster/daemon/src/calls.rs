@@ -2,6 +2,7 @@
 
 use crate::between::{DaemonLetter, Errand, Response, Responses, write_all};
 use crate::daemon::Daemon;
+use crate::report::now;
 use crate::seal::{SealedReader, SealedWriter, message};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -64,6 +65,10 @@ impl Daemon {
             Errand::Greet { .. } => Response::Version(self.cluster().version),
             Errand::Heed(report) => self.heed(*report),
             Errand::Adopt { text } => self.adopt(text),
+            Errand::Granted { job, held } => {
+                self.orders.borrow_mut().note(job, held, now());
+                Response::Last(ClusterReply::Done)
+            }
             Errand::Over { job } => {
                 self.orders.borrow_mut().release(&job);
                 let mut heard = self.heard.borrow_mut();

@@ -7,6 +7,7 @@
 //! A server does not own what it knows. Each member tells again and again which jobs it has started ([`Orders::heed`]), so
 //! one that takes over knows soon what is used. A grant is held until its member has told of it and later does not.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use weft_cluster::hosts::{Host, Map, spread};
 use weft_database::{Cluster, Partition};
@@ -18,7 +19,7 @@ const UNCONFIRMED: u64 = 20;
 const NEVER: u64 = u64::MAX;
 
 /// What a job has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldSlots {
     pub user: String,
     pub partition: Option<String>,
@@ -97,6 +98,16 @@ impl Orders {
     /// A job is over.
     pub fn release(&mut self, job: &JobName) {
         self.held.remove(job);
+    }
+
+    /// Another server has given a job this, of which its member has not told yet.
+    pub fn note(&mut self, job: JobName, held: HeldSlots, now: u64) {
+        self.held.entry(job).or_insert(KnownJob { held, is_confirmed: false, granted: now });
+    }
+
+    /// What a job has that was granted something.
+    pub fn held_by(&self, job: &JobName) -> Option<&HeldSlots> {
+        self.held.get(job).map(|known| &known.held)
     }
 
     /// What a member says of the jobs that it has started.

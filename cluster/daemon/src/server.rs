@@ -149,11 +149,22 @@ impl Daemon {
                 }
                 OrderVerdict::Granted(hosts) => {
                     seeking.is_served = true;
+                    self.tell_others(&job);
                     ClusterReply::Placed(Grant { hosts, ..grant })
                 }
             };
             let _ = out.send(Response::Last(reply));
             return;
+        }
+    }
+
+    /// Lets the other servers know what a job was given.
+    fn tell_others(self: &Rc<Self>, job: &JobName) {
+        let Some(held) = self.orders.borrow().held_by(job).cloned() else { return };
+        for server in self.cluster().servers.iter().filter(|server| **server != self.me.member) {
+            let (daemon, server, errand) =
+                (Rc::clone(self), server.clone(), Errand::Granted { job: job.clone(), held: held.clone() });
+            tokio::task::spawn_local(async move { daemon.ask_once(&server, errand).await.map(drop) });
         }
     }
 
