@@ -70,7 +70,7 @@ fn omniorb(example: &str, server: &str, client: &str) -> Finished {
 
 #[test]
 fn objects_of_omniorb_answer_calls_and_call_back() {
-    // The first calls of a connection are the kernel's, and this one has ten: all may be over before its rings are there.
+    // The first calls of a connection are the kernel's; this one has ten, and may be over before its rings are there.
     let moved: Vec<Moved> = (0..8)
         .map(|_| {
             let echo = omniorb("echo", "eg2_impl", "eg2_clt");
