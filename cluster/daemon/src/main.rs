@@ -1,9 +1,8 @@
 //! `weftd`, the daemon of a cluster: one on each member.
 //!
 //! It lets the jobs of the cluster in ([`door`]), knows which jobs its host has started ([`home`]), which members are
-//! alive ([`alive`]) and what has run
-//! ([`records`]), says how its host is ([`report`]), and, where the database names it as a server, decides which job gets
-//! which slots ([`orders`]). Clients of its host talk to it by a local socket ([`local`]), other daemons by sealed
+//! alive ([`alive`]) and what has run ([`records`]), says how its host is ([`report`]), and, where the database names it
+//! as a server, decides which job gets which slots ([`server`], [`orders`]). Clients of its host talk to it by a local socket ([`local`]), other daemons by sealed
 //! connections ([`between`], [`seal`]).
 //!
 //! What holds:

@@ -4,6 +4,7 @@ use super::process::Cpu;
 use super::read::{Blocked, Job, Rank, Stage};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weft_records::show::bytes;
 
 /// Every job; one with more than `singly` ranks in groups of ranks that do the same.
 pub fn text(jobs: &[Job], singly: usize) -> String {
@@ -175,16 +176,6 @@ fn list(ranks: &[u32]) -> String {
         at += 1;
     }
     text
-}
-
-/// A number of bytes as people read it.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if count < 1024 {
-        return format!("{count} B");
-    }
-    let power = (count.ilog2() / 10) as usize;
-    format!("{:.1} {}", count as f64 / (1u64 << (10 * power)) as f64, UNITS[power - 1])
 }
 
 fn seconds(seconds: f64) -> String {

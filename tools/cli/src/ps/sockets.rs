@@ -1,6 +1,5 @@
 //! `weft ps --sockets`: what the rendezvous of this user knows, with the rate of each connection.
 
-use super::show;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,6 +8,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weft_agent::rendezvous::{self, Survey};
+use weft_records::show::bytes;
 use weft_wire::stream::page::{COUNTER_NAMES, REASON_NAMES};
 
 /// How long a single look lasts: rates need two.
@@ -136,8 +136,7 @@ impl Sockets {
         let mut busiest: Vec<&[End; 2]> = self.connections.iter().collect();
         busiest.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
         for [one, other] in busiest {
-            let way =
-                |end: &End| format!("{} ({}/s)", show::bytes(end.bytes), show::bytes(end.bytes_per_second as u64));
+            let way = |end: &End| format!("{} ({}/s)", bytes(end.bytes), bytes(end.bytes_per_second as u64));
             let name = |end: &End| format!("{} {} port {}", end.program, end.pid, end.port);
             let _ = writeln!(text, "  {} -> {}: {}, back: {}", name(one), name(other), way(one), way(other));
         }
@@ -145,7 +144,7 @@ impl Sockets {
             let _ = writeln!(text, "{} connections to other hosts by lanes", self.far.len());
         }
         for Far { end, remote, bytes_back, bytes_back_per_second } in &self.far {
-            let way = |all, lately| format!("{} ({}/s)", show::bytes(all), show::bytes(lately as u64));
+            let way = |all, lately| format!("{} ({}/s)", bytes(all), bytes(lately as u64));
             let (out, back) = (way(end.bytes, end.bytes_per_second), way(*bytes_back, *bytes_back_per_second));
             let _ = writeln!(text, "  {} {} port {} -> {remote}: {out}, back: {back}", end.program, end.pid, end.port);
         }
@@ -191,7 +190,7 @@ fn counted(text: &mut String, counters: &BTreeMap<&'static str, u64>) {
     let count = |name: &str| counters.get(name).copied().unwrap_or(0);
     let both = |what: &str| {
         let [into, out] = ["in", "out"].map(|way| count(&format!("{what}_{way}")));
-        show::bytes(into.wrapping_add(out))
+        bytes(into.wrapping_add(out))
     };
     let _ = write!(text, "{} accelerated, ", count("accelerated"));
     let _ = writeln!(text, "{} over shared memory, {} through the kernel", both("bytes_ring"), both("bytes_kernel"));
