@@ -45,7 +45,7 @@ prop_compose! {
         port in 1..=u16::MAX,
         mut members in Just(members),
     ) -> Cluster {
-        members.iter_mut().enumerate().for_each(|(at, member)| member.name = format!("{}{at}", member.name));
+        members.iter_mut().enumerate().for_each(|(at, member)| member.name = format!("{}.{at}", member.name));
         let partitions = partitions.into_iter().enumerate().map(|(at, (mut partition, order))| {
             partition.name = format!("p{at}");
             let most = partition.limits.processes.unwrap_or(usize::MAX);
