@@ -2,6 +2,7 @@
 //!
 //! - [`consensus`]: agreement of members of which some may die.
 //! - [`matching`]: which receive gets which message (port protocol).
+//! - [`ordered`]: groups whose members deliver the same messages in the same order.
 //! - [`selector`]: how a message goes, and what is learned of that.
 //! - [`reliable`]: packets in order, each once, over datagrams that may be lost.
 //!
@@ -14,5 +15,6 @@
 
 pub mod consensus;
 pub mod matching;
+pub mod ordered;
 pub mod reliable;
 pub mod selector;
