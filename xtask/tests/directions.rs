@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),
     ("weft-ports", &["weft-fabric"]),
+    ("weft-group", &["weft-fabric", "weft-ports"]),
     ("weft-mpi-table", &[]),
     ("weft-mpi", &["weft-fabric", "weft-collective", "weft-data", "weft-mpi-table"]),
     ("weft-mpi-standard", &["weft-mpi", "weft-mpi-table"]),

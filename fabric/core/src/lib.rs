@@ -73,7 +73,7 @@ pub use weft_device::shm::{Segment, Shown};
 pub use weft_device::udp::Faults;
 pub use weft_device::xdp::Lanes;
 pub use weft_device::{Report, probe};
-pub use weft_protocol::{consensus, selector};
+pub use weft_protocol::{consensus, ordered, selector};
 pub use weft_wire::interface::InterfaceName;
 pub use weft_wire::job_map;
 pub use weft_wire::settings::{self, Ports};

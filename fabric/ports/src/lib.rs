@@ -4,7 +4,7 @@
 //! An interface has one [`Messenger`]. What has no call here it does with the endpoint itself ([`Messenger::with`],
 //! [`Messenger::wait`]). [`TreePlace`] is for what all processes do together.
 //!
-//! [`ready`] has receives for interfaces that take messages of anybody.
+//! [`ready`] has receives for interfaces that take messages of anybody, and [`parcels`] messages of any length for them.
 //!
 //! Invariants:
 //! - A buffer that is given by reference is the fabric's until the call returns, and no longer. One that is given away
@@ -13,6 +13,7 @@
 //!
 //! Test: `cargo test -p weft-ports`.
 
+pub mod parcels;
 mod raw;
 pub mod ready;
 mod receive;
@@ -37,6 +38,12 @@ const RECLAIMED: usize = 32;
 
 /// What an interface keeps beside the endpoint, and has looked after where its threads wait.
 pub trait Companion: Send + 'static {
+    /// As [`Driven::advance`]: called after each progress pass.
+    #[inline]
+    fn advance(&mut self, endpoint: &mut Endpoint) {
+        let _ = endpoint;
+    }
+
     /// As [`Driven::idle`]: called where a pass moved nothing. True if anything changed.
     fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
         let _ = (endpoint, sleeps);
@@ -86,7 +93,9 @@ impl<C: Companion> Driven for Employed<C> {
         &mut self.endpoint
     }
 
+    #[inline]
     fn advance(&mut self) -> Option<Outside> {
+        self.companion.advance(&mut self.endpoint);
         None
     }
 

@@ -172,9 +172,18 @@ impl GroupWord {
         &[]
     }
 
-    /// What a member has written; `None` if it is no word.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
+    /// The tail, to be kept until it has left.
+    pub fn shared_tail(&self) -> Arc<[u8]> {
+        match &self.saying {
+            Saying::Submit { bytes, .. } => bytes.clone(),
+            Saying::Ordered { message, .. } => message.bytes.clone(),
+            _ => [].into(),
+        }
+    }
+
+    /// What a member has written; `None` if it is no word. The tail is apart where it came so.
+    pub fn read(bytes: &[u8], tail: Option<Arc<[u8]>>) -> Option<Self> {
+        let mut from = Reader(bytes, tail);
         let (kind, number, view) = (from.int()?, from.int()?, from.int()?);
         let saying = match kind {
             1 => Saying::Submit { number, received: from.long()?, bytes: from.all() },
@@ -212,7 +221,7 @@ impl GroupWord {
             21 => Saying::Pong,
             _ => return None,
         };
-        from.0.is_empty().then_some(Self { view, saying })
+        (from.0.is_empty() && from.1.is_none()).then_some(Self { view, saying })
     }
 }
 
@@ -253,7 +262,7 @@ impl Writer<'_> {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a>(&'a [u8], Option<Arc<[u8]>>);
 
 impl Reader<'_> {
     fn int(&mut self) -> Option<u32> {
@@ -301,6 +310,6 @@ impl Reader<'_> {
     }
 
     fn all(&mut self) -> Arc<[u8]> {
-        std::mem::take(&mut self.0).into()
+        self.1.take().unwrap_or_else(|| std::mem::take(&mut self.0).into())
     }
 }

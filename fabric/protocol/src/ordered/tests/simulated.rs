@@ -76,9 +76,9 @@ impl std::fmt::Debug for Simulation {
             }
         }
         let words = self.channels.iter().filter(|(_, words)| !words.is_empty());
-        words
-            .take(4)
-            .try_for_each(|(at, words)| write!(f, "\n{at:?}: {:?}", words.front().map(|word| GroupWord::read(word))))
+        words.take(4).try_for_each(|(at, words)| {
+            write!(f, "\n{at:?}: {:?}", words.front().map(|word| GroupWord::read(word, None)))
+        })
     }
 }
 
@@ -252,7 +252,7 @@ impl Simulation {
             let Some(word) = self.channels.get_mut(&channel).and_then(VecDeque::pop_front) else { break };
             let process = &mut self.processes[channel.1];
             if let Some(group) = process.group.as_mut().filter(|_| !process.dead) {
-                let word = GroupWord::read(&word).expect("a word");
+                let word = GroupWord::read(&word, None).expect("a word");
                 let heard = group.handle_word(member(channel.0), word.clone());
                 assert_eq!(heard, Ok(()), "{channel:?}: {word:?}: {self:?}");
             }

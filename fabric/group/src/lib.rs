@@ -1,0 +1,370 @@
+//! Totally ordered groups by name: what members send is delivered to all of them in one order, whoever dies.
+//!
+//! [`Groups`] stands beside an endpoint, as the companion of a messenger does: it moves with the endpoint's progress
+//! ([`Groups::advance`], [`Groups::idle`]) and never waits. The order is made by the machine of
+//! [`weft_fabric::ordered`]; here are names ([`directory`]), the way of its words, and what it has to be told: who has
+//! died, and the time. Processes of the endpoint's job can be members; each is one at most once at a time.
+//!
+//! Deaths are those that the fabric knows of: the kernel's or the launcher's word, or a lost connection. A process that
+//! leaves the job without leaving its groups has died for these. Silence counts where somebody is waited for.
+//!
+//! Invariants:
+//! - A member's words to another one arrive in the order of sending, so those of a group go by one way, [`Parcels`].
+//! - Who is no member any more still answers: it may know of a decision that others do not.
+//!
+//! Not here: calls that wait and upcalls (interfaces), a tree for sending to many hosts.
+//!
+//! Test: `cargo test -p weft-group`; jobs of several hosts: `hosts_groups` in `tests`.
+#![forbid(unsafe_code)]
+
+pub mod directory;
+mod live;
+mod member;
+#[cfg(test)]
+mod tests;
+
+use directory::{Directory, DirectoryWord, Found, LONGEST_NAME};
+use live::LiveGroup;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use weft_fabric::ordered::GroupWord;
+pub use weft_fabric::ordered::{GroupEvent, GroupMember, GroupRules, GroupView, Placed};
+use weft_fabric::{Endpoint, Peer};
+use weft_ports::Companion;
+use weft_ports::parcels::{Parcel, Parcels};
+
+/// How often it is looked whether a member has died.
+const LOOK: Duration = Duration::from_millis(20);
+/// The tag of words about names; groups have numbers from 1 on.
+const NAMES: i32 = 0;
+/// Words for groups that this process does not know yet, at most.
+const EARLY: usize = 4096;
+
+/// A group that this process is a member of, or wants to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupId(u32);
+
+/// Rules that fit most groups.
+pub const USUAL_RULES: GroupRules = GroupRules {
+    window: 64,
+    history: 1024,
+    history_bytes: 16 << 20,
+    reserve_from: 4096,
+    safe: false,
+    silence_ms: 2500,
+};
+
+/// Why a group cannot be joined, or sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupError {
+    /// The name is empty or too long.
+    Name(String),
+    /// This process is a member of the group already, or wants to be.
+    Joined(String),
+    /// This process is not, or no longer, a member.
+    Over,
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => {
+                write!(f, "a group's name has 1 to {LONGEST_NAME} bytes, not {}: '{name:.40}'", name.len())
+            }
+            Self::Joined(name) => write!(f, "this process is a member of group '{name}' already"),
+            Self::Over => write!(f, "this process is no member of the group any more"),
+        }
+    }
+}
+
+impl std::error::Error for GroupError {}
+
+/// The process that a member is.
+pub fn process_of(member: GroupMember) -> Peer {
+    member::peer(member)
+}
+
+/// The groups of a process.
+pub struct Groups {
+    me: Peer,
+    parcels: Parcels,
+    directory: Directory,
+    all: Vec<LiveGroup>,
+    /// Words that came before it was known which group they are for.
+    early: Vec<(Parcel, GroupWord)>,
+    lost: BTreeSet<Peer>,
+    begun: Instant,
+    ids: u32,
+    head: Vec<u8>,
+}
+
+impl Groups {
+    /// For an endpoint that has joined, with the context of that number and the next one.
+    pub fn new(endpoint: &mut Endpoint, context: u32) -> Self {
+        let mut parcels = Parcels::new(context);
+        parcels.post(endpoint);
+        let me = endpoint.me();
+        Self {
+            me,
+            parcels,
+            directory: Directory::new(me, endpoint.world_size()),
+            all: Vec::new(),
+            early: Vec::new(),
+            lost: BTreeSet::new(),
+            begun: Instant::now(),
+            ids: 0,
+            head: Vec::new(),
+        }
+    }
+
+    /// Wants to be a member. Events tell when this process is one.
+    ///
+    /// # Errors
+    /// The name cannot be one, or the process is a member.
+    pub fn join(&mut self, endpoint: &mut Endpoint, name: &str, rules: GroupRules) -> Result<GroupId, GroupError> {
+        if name.is_empty() || name.len() > LONGEST_NAME {
+            return Err(GroupError::Name(name.to_owned()));
+        }
+        if self.all.iter().any(|group| group.is_named(name) && !group.is_over()) {
+            return Err(GroupError::Joined(name.to_owned()));
+        }
+        let turn = self.all.iter().filter(|group| group.is_named(name)).count() as u32;
+        self.ids += 1;
+        let group = LiveGroup::new(GroupId(self.ids), name, member::member(self.me, turn), rules);
+        self.directory.find(name, group.member());
+        self.all.push(group);
+        self.settle(endpoint);
+        Ok(GroupId(self.ids))
+    }
+
+    /// Wants to be no member any more; an event tells when this is so. What has no place yet is lost.
+    pub fn leave(&mut self, endpoint: &mut Endpoint, group: GroupId) {
+        if let Some(group) = self.all.iter_mut().find(|one| one.id() == group) {
+            group.leave();
+        }
+        self.settle(endpoint);
+    }
+
+    /// Sends to all members, this process among them, if there is room; else make progress, and try again.
+    ///
+    /// # Errors
+    /// This process is no member any more.
+    #[inline]
+    pub fn try_send(&mut self, endpoint: &mut Endpoint, group: GroupId, bytes: Arc<[u8]>) -> Result<bool, GroupError> {
+        let at = self.place(group).ok_or(GroupError::Over)?;
+        if self.all[at].is_over() {
+            return Err(GroupError::Over);
+        }
+        let sent = self.all[at].try_send(bytes);
+        self.send_words(endpoint, at);
+        Ok(sent)
+    }
+
+    /// What has happened next in a group, this process being a member of it first of all.
+    #[inline]
+    pub fn take_event(&mut self, endpoint: &mut Endpoint, group: GroupId) -> Option<GroupEvent> {
+        let at = self.place(group)?;
+        let event = self.all[at].poll_event()?;
+        if let GroupEvent::View(view) = &event {
+            let group = &self.all[at];
+            self.directory.tell_members(group.name(), group.number(), &view.members);
+            self.send_names(endpoint);
+        }
+        self.send_words(endpoint, at);
+        Some(event)
+    }
+
+    /// Messages of this process that have no place in the order yet.
+    pub fn unplaced(&self, group: GroupId) -> usize {
+        self.place(group).map_or(0, |at| self.all[at].unplaced())
+    }
+
+    /// The members; none before this process is one.
+    pub fn view(&self, group: GroupId) -> Option<&GroupView> {
+        self.all[self.place(group)?].view()
+    }
+
+    /// This process as a member.
+    pub fn member(&self, group: GroupId) -> Option<GroupMember> {
+        Some(self.all[self.place(group)?].member())
+    }
+
+    fn place(&self, group: GroupId) -> Option<usize> {
+        // The latest ones are used.
+        self.all.iter().rposition(|one| one.id() == group)
+    }
+
+    /// Takes in what has come, and sends what follows from it. To be called after each progress pass.
+    #[inline]
+    pub fn advance(&mut self, endpoint: &mut Endpoint) {
+        let Some(parcel) = self.parcels.next(endpoint) else { return };
+        self.take(endpoint, parcel);
+        while let Some(parcel) = self.parcels.next(endpoint) {
+            self.take(endpoint, parcel);
+        }
+        for at in 0..self.all.len() {
+            self.all[at].pause();
+            self.send_words(endpoint, at);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, endpoint: &mut Endpoint, parcel: Parcel) {
+        let place = self.all.iter().rposition(|group| group.is_for(parcel.tag));
+        let word = match &parcel.tail {
+            Some(tail) if parcel.bytes().is_empty() => GroupWord::read(tail, None),
+            tail => GroupWord::read(parcel.bytes(), tail.clone()),
+        };
+        match (place, word) {
+            _ if parcel.tag == NAMES => self.take_name(endpoint, &parcel),
+            (Some(at), Some(word)) => {
+                let (from, claimed) = (parcel.from, GroupMember(parcel.source));
+                if member::peer(claimed) != from || self.all[at].handle_word(claimed, word).is_err() {
+                    endpoint.lose(from);
+                    self.lose(endpoint, from);
+                }
+                self.send_words(endpoint, at);
+            }
+            (None, Some(word)) if self.early.len() < EARLY && self.all.iter().any(LiveGroup::is_sought) => {
+                return self.early.push((parcel, word));
+            }
+            (None, Some(_)) => {}
+            (_, None) => {
+                endpoint.lose(parcel.from);
+                self.lose(endpoint, parcel.from);
+            }
+        }
+        self.parcels.give_back(parcel);
+    }
+
+    #[cold]
+    fn take_name(&mut self, endpoint: &mut Endpoint, parcel: &Parcel) {
+        if let Some(word) = DirectoryWord::read(parcel.bytes()) {
+            self.directory.handle_word(parcel.from, word);
+            self.settle(endpoint);
+        }
+    }
+
+    /// Does what the directory has found, and says what it has to say.
+    fn settle(&mut self, endpoint: &mut Endpoint) {
+        while let Some((name, found)) = self.directory.poll_found() {
+            if let Some(group) = self.all.iter_mut().find(|group| group.is_named(&name) && group.is_sought()) {
+                let (Found::Create { number } | Found::Ask { number, .. }) = found;
+                let contact = if let Found::Ask { contact, .. } = found { Some(contact) } else { None };
+                group.begin(number, contact, &self.lost);
+            }
+        }
+        for (parcel, word) in std::mem::take(&mut self.early) {
+            match self.all.iter_mut().rfind(|group| group.is_for(parcel.tag)) {
+                // What breaks the protocol is not believed, which is enough here.
+                Some(group) => _ = group.handle_word(GroupMember(parcel.source), word),
+                None => self.early.push((parcel, word)),
+            }
+        }
+        (0..self.all.len()).for_each(|at| self.send_words(endpoint, at));
+        self.send_names(endpoint);
+    }
+
+    fn send_names(&mut self, endpoint: &mut Endpoint) {
+        while let Some((to, word)) = self.directory.poll_word() {
+            let bytes = word.write();
+            self.parcels.send(endpoint, [(to, NAMES)].into_iter(), self.me.0, (&bytes, &[]), || [].into());
+        }
+    }
+
+    /// Sends what a group has to say.
+    #[inline]
+    fn send_words(&mut self, endpoint: &mut Endpoint, at: usize) {
+        let Self { all, parcels, head, .. } = self;
+        all[at].send_words(endpoint, parcels, head);
+    }
+
+    /// Where a pass moved nothing: looks for deaths, and at the clock. True if anything changed.
+    pub fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
+        self.parcels.post(endpoint);
+        if !sleeps || self.all.is_empty() {
+            return false;
+        }
+        self.parcels.reclaim(endpoint);
+        let now_ms = self.begun.elapsed().as_millis() as u64;
+        for at in 0..self.all.len() {
+            if let Some(asker) = self.all[at].handle_time(now_ms) {
+                self.directory.find(self.all[at].name(), asker);
+            }
+            self.send_words(endpoint, at);
+        }
+        self.settle(endpoint);
+        self.look_for_deaths(endpoint)
+    }
+
+    fn look_for_deaths(&mut self, endpoint: &mut Endpoint) -> bool {
+        if endpoint.keeps_going() {
+            let lost = endpoint.look_for_lost();
+            lost.into_iter().for_each(|peer| self.lose(endpoint, peer));
+        }
+        let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::peers).collect();
+        watched.insert(self.directory.registrar());
+        watched.remove(&self.me);
+        let dead = |peer: &Peer| {
+            endpoint.attend(*peer);
+            endpoint.is_lost(*peer) || endpoint.has_ended(*peer)
+        };
+        let dead: Vec<Peer> = watched.into_iter().filter(|peer| !self.lost.contains(peer)).filter(dead).collect();
+        if dead.is_empty() {
+            return false;
+        }
+        // What they have sent has arrived, since they have ended before.
+        while endpoint.progress() {
+            self.advance(endpoint);
+        }
+        dead.into_iter().for_each(|peer| self.lose(endpoint, peer));
+        true
+    }
+
+    /// A process is dead for all groups.
+    fn lose(&mut self, endpoint: &mut Endpoint, peer: Peer) {
+        if self.lost.insert(peer) {
+            self.directory.handle_loss(peer);
+            for group in &mut self.all {
+                if let Some(asker) = group.handle_loss(peer) {
+                    self.directory.find(group.name(), asker);
+                }
+            }
+            self.settle(endpoint);
+        }
+    }
+
+    /// How long a thread that waits may sleep before [`Self::idle`] is to be called again.
+    pub fn longest_sleep(&self) -> Option<Duration> {
+        let watches = self.all.iter().any(|group| !group.is_alone());
+        watches.then_some(LOOK)
+    }
+
+    /// Whether all that was sent has left this process; it is looked at before the endpoint leaves.
+    pub fn has_left(&mut self, endpoint: &mut Endpoint) -> bool {
+        self.parcels.reclaim(endpoint)
+    }
+
+    /// Gives all up, before the endpoint leaves.
+    pub fn withdraw(&mut self, endpoint: &mut Endpoint) {
+        self.parcels.withdraw(endpoint);
+    }
+}
+
+/// For an interface that has nothing but groups.
+impl Companion for Groups {
+    #[inline]
+    fn advance(&mut self, endpoint: &mut Endpoint) {
+        Self::advance(self, endpoint);
+    }
+
+    fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
+        Self::idle(self, endpoint, sleeps)
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        Self::longest_sleep(self)
+    }
+}

@@ -1,0 +1,215 @@
+//! One group of this process: sought by its name, then a machine that is moved.
+
+use crate::{GroupId, member};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use weft_fabric::ordered::{
+    GroupBreach, GroupEvent, GroupMember, GroupRules, GroupView, GroupWord, OrderedGroup, WordTo,
+};
+use weft_fabric::{Endpoint, Peer};
+use weft_ports::parcels::Parcels;
+
+/// How long a process waits to be let in before it asks again who can do so.
+const PATIENCE_MS: u64 = 100;
+
+enum Life {
+    /// The directory has been asked for the name.
+    Sought,
+    Begun(Box<OrderedGroup>),
+    /// Was left before it was found.
+    Dropped,
+}
+
+pub struct LiveGroup {
+    id: GroupId,
+    name: String,
+    member: GroupMember,
+    rules: GroupRules,
+    /// 0 while it is sought.
+    number: u32,
+    /// Who was asked to let this process in.
+    contact: Option<GroupMember>,
+    life: Life,
+    /// When the contact was asked, or the time that was known then.
+    asked_ms: u64,
+    /// Events that are of this process alone.
+    left: bool,
+}
+
+impl LiveGroup {
+    pub fn new(id: GroupId, name: &str, member: GroupMember, rules: GroupRules) -> Self {
+        let (name, contact) = (name.to_owned(), None);
+        Self { id, name, member, rules, number: 0, contact, life: Life::Sought, asked_ms: 0, left: false }
+    }
+
+    pub fn id(&self) -> GroupId {
+        self.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub fn member(&self) -> GroupMember {
+        self.member
+    }
+
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    pub fn is_sought(&self) -> bool {
+        matches!(self.life, Life::Sought)
+    }
+
+    #[inline]
+    pub fn is_for(&self, tag: i32) -> bool {
+        self.number != 0 && member::is_for(tag, self.number, self.member)
+    }
+
+    pub fn is_over(&self) -> bool {
+        match &self.life {
+            Life::Sought => false,
+            Life::Begun(group) => group.is_over(),
+            Life::Dropped => true,
+        }
+    }
+
+    /// Whether nobody else is to be watched for it.
+    pub fn is_alone(&self) -> bool {
+        match &self.life {
+            Life::Sought => false,
+            Life::Begun(group) => group.is_over() || group.has_view() && group.view().members.len() == 1,
+            Life::Dropped => true,
+        }
+    }
+
+    fn machine(&self) -> Option<&OrderedGroup> {
+        if let Life::Begun(group) = &self.life { Some(group) } else { None }
+    }
+
+    #[inline]
+    fn machine_mut(&mut self) -> Option<&mut OrderedGroup> {
+        if let Life::Begun(group) = &mut self.life { Some(group) } else { None }
+    }
+
+    pub fn view(&self) -> Option<&GroupView> {
+        self.machine().map(OrderedGroup::view).filter(|view| view.number > 0)
+    }
+
+    pub fn unplaced(&self) -> usize {
+        self.machine().map_or(0, OrderedGroup::unplaced)
+    }
+
+    /// The processes that are to be watched.
+    pub fn peers(&self) -> Vec<Peer> {
+        let members = self.machine().filter(|group| !group.is_over()).map(|group| group.view().members.as_slice());
+        members.unwrap_or_default().iter().copied().chain(self.contact).map(member::peer).collect()
+    }
+
+    /// It was found: made by this process, or let in by `contact`.
+    pub fn begin(&mut self, number: u32, contact: Option<GroupMember>, lost: &BTreeSet<Peer>) {
+        (self.number, self.contact) = (number, contact);
+        let group = match contact {
+            None => OrderedGroup::create(self.member, self.rules),
+            Some(contact) => OrderedGroup::join(self.member, self.rules, contact),
+        };
+        self.life = Life::Begun(Box::new(group));
+        lost.iter().for_each(|peer| _ = self.handle_loss(*peer));
+    }
+
+    #[inline]
+    pub fn try_send(&mut self, bytes: Arc<[u8]>) -> bool {
+        self.machine_mut().is_some_and(|group| group.try_send(bytes))
+    }
+
+    pub fn leave(&mut self) {
+        match &mut self.life {
+            Life::Begun(group) => group.leave(),
+            life => (*life, self.left) = (Life::Dropped, true),
+        }
+    }
+
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<GroupEvent> {
+        let event = match &mut self.life {
+            Life::Begun(group) => group.poll_event(),
+            _ => std::mem::take(&mut self.left).then_some(GroupEvent::Left),
+        }?;
+        if let GroupEvent::View(_) = event {
+            self.contact = None;
+        }
+        Some(event)
+    }
+
+    #[inline]
+    pub fn handle_word(&mut self, from: GroupMember, word: GroupWord) -> Result<(), GroupBreach> {
+        self.machine_mut().map_or(Ok(()), |group| group.handle_word(from, word))
+    }
+
+    #[inline]
+    pub fn pause(&mut self) {
+        if self.rules.safe
+            && let Some(group) = self.machine_mut()
+        {
+            group.handle_pause();
+        }
+    }
+
+    /// Time has gone on. Where nobody has let this process in for long, the name is looked for once more, as the answer
+    /// says: who was asked may be no member any more.
+    pub fn handle_time(&mut self, now_ms: u64) -> Option<GroupMember> {
+        let Life::Begun(group) = &mut self.life else {
+            self.asked_ms = now_ms;
+            return None;
+        };
+        group.handle_time(now_ms);
+        let waits = self.contact.is_some() && !group.has_view() && !group.is_over();
+        (waits && now_ms > self.asked_ms + PATIENCE_MS).then(|| self.seek())
+    }
+
+    fn seek(&mut self) -> GroupMember {
+        (self.life, self.number, self.contact) = (Life::Sought, 0, None);
+        self.member
+    }
+
+    /// All members that a process was are dead. Where one of them was to let this process in, the name is looked for once
+    /// more, as the answer says.
+    pub fn handle_loss(&mut self, of: Peer) -> Option<GroupMember> {
+        let contact = self.contact;
+        let Life::Begun(group) = &mut self.life else { return None };
+        let members = group.view().members.iter().copied().chain(contact);
+        let dead: BTreeSet<_> = members.filter(|member| member::peer(*member) == of).collect();
+        dead.iter().for_each(|member| group.handle_death(*member));
+        if group.has_view() || group.is_over() || contact.is_none_or(|contact| member::peer(contact) != of) {
+            return None;
+        }
+        Some(self.seek())
+    }
+
+    /// Sends what the machine has to say.
+    #[inline]
+    pub fn send_words(&mut self, endpoint: &mut Endpoint, parcels: &mut Parcels, head: &mut Vec<u8>) {
+        let (number, me) = (self.number, self.member);
+        let Some(group) = self.machine_mut() else { return };
+        while let Some((to, word)) = group.poll_word() {
+            let tail = word.write(head);
+            let shared = || word.shared_tail();
+            let address = |member: GroupMember| (member::peer(member), member::tag(number, member));
+            match to {
+                WordTo::One(one) => {
+                    parcels.send(endpoint, std::iter::once(address(one)), me.0, (head, tail), shared);
+                }
+                WordTo::Others { but } => {
+                    let others = group.view().members.iter().copied();
+                    let to = others.filter(|member| *member != me && Some(*member) != but).map(address);
+                    parcels.send(endpoint, to, me.0, (head, tail), shared);
+                }
+            }
+        }
+    }
+}
