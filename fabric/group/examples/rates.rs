@@ -66,7 +66,7 @@ fn main() {
         while taken < each * size {
             let what = Waiting { call: "both", peer: None, tag: None, context: 0 };
             let took = PORTS.wait_both(what, |endpoint, groups| {
-                while sent < each && groups.try_send(endpoint, group, mine.clone()).expect("a member") {
+                while sent < each && groups.try_send_among_others(group, mine.clone()).expect("a member") {
                     sent += 1;
                 }
                 let mut took = 0;
@@ -85,7 +85,7 @@ fn main() {
         while taken < each {
             let what = Waiting { call: "both", peer: None, tag: None, context: 0 };
             taken += PORTS.wait_both(what, |endpoint, groups| {
-                while alone && sent < each && groups.try_send(endpoint, group, mine.clone()).expect("a member") {
+                while alone && sent < each && groups.try_send_among_others(group, mine.clone()).expect("a member") {
                     sent += 1;
                 }
                 let mut took = 0;

@@ -20,11 +20,13 @@
 pub mod directory;
 mod live;
 mod member;
+mod outbox;
 #[cfg(test)]
 mod tests;
 
 use directory::{Directory, DirectoryWord, Found, LONGEST_NAME};
 use live::LiveGroup;
+use outbox::Outbox;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -92,12 +94,14 @@ pub struct Groups {
     parcels: Parcels,
     directory: Directory,
     all: Vec<LiveGroup>,
-    /// Words that came before it was known which group they are for.
-    early: Vec<(Parcel, GroupWord)>,
+    /// What came before it was known which group it is for.
+    early: Vec<Parcel>,
     lost: BTreeSet<Peer>,
     begun: Instant,
     ids: u32,
-    head: Vec<u8>,
+    /// Something was said that has not left.
+    unsent: bool,
+    outbox: Outbox,
 }
 
 impl Groups {
@@ -115,7 +119,8 @@ impl Groups {
             lost: BTreeSet::new(),
             begun: Instant::now(),
             ids: 0,
-            head: Vec::new(),
+            unsent: false,
+            outbox: Outbox::default(),
         }
     }
 
@@ -153,13 +158,23 @@ impl Groups {
     /// This process is no member any more.
     #[inline]
     pub fn try_send(&mut self, endpoint: &mut Endpoint, group: GroupId, bytes: Arc<[u8]>) -> Result<bool, GroupError> {
-        let at = self.place(group).ok_or(GroupError::Over)?;
-        if self.all[at].is_over() {
-            return Err(GroupError::Over);
+        let sent = self.try_send_among_others(group, bytes);
+        if let Some(at) = self.place(group) {
+            self.send_words(endpoint, at);
         }
-        let sent = self.all[at].try_send(bytes);
-        self.send_words(endpoint, at);
-        Ok(sent)
+        sent
+    }
+
+    /// As [`Self::try_send`], where more sends may follow before anything is waited for: the message leaves with the next
+    /// progress, together with those.
+    ///
+    /// # Errors
+    /// As [`Self::try_send`].
+    #[inline]
+    pub fn try_send_among_others(&mut self, group: GroupId, bytes: Arc<[u8]>) -> Result<bool, GroupError> {
+        let at = self.place(group).filter(|at| !self.all[*at].is_over()).ok_or(GroupError::Over)?;
+        self.unsent = true;
+        Ok(self.all[at].try_send(bytes))
     }
 
     /// What has happened next in a group, this process being a member of it first of all.
@@ -199,8 +214,11 @@ impl Groups {
     /// Takes in what has come, and sends what follows from it. To be called after each progress pass.
     #[inline]
     pub fn advance(&mut self, endpoint: &mut Endpoint) {
-        let Some(parcel) = self.parcels.next(endpoint) else { return };
-        self.take(endpoint, parcel);
+        let first = self.parcels.next(endpoint);
+        if first.is_none() && !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        first.into_iter().for_each(|parcel| self.take(endpoint, parcel));
         while let Some(parcel) = self.parcels.next(endpoint) {
             self.take(endpoint, parcel);
         }
@@ -212,29 +230,19 @@ impl Groups {
 
     #[inline]
     fn take(&mut self, endpoint: &mut Endpoint, parcel: Parcel) {
-        let place = self.all.iter().rposition(|group| group.is_for(parcel.tag));
-        let word = match &parcel.tail {
-            Some(tail) if parcel.bytes().is_empty() => GroupWord::read(tail, None),
-            tail => GroupWord::read(parcel.bytes(), tail.clone()),
-        };
-        match (place, word) {
-            _ if parcel.tag == NAMES => self.take_name(endpoint, &parcel),
-            (Some(at), Some(word)) => {
-                let (from, claimed) = (parcel.from, GroupMember(parcel.source));
-                if member::peer(claimed) != from || self.all[at].handle_word(claimed, word).is_err() {
-                    endpoint.lose(from);
-                    self.lose(endpoint, from);
-                }
-                self.send_words(endpoint, at);
+        if parcel.tag == NAMES {
+            self.take_name(endpoint, &parcel);
+        } else if let Some(at) = self.all.iter().rposition(|group| group.is_for(parcel.tag)) {
+            let (from, claimed) = (parcel.from, GroupMember(parcel.source));
+            let believed = member::peer(claimed) == from;
+            let group = &mut self.all[at];
+            let heard = |word: Option<GroupWord>| word.is_some_and(|word| group.handle_word(claimed, word).is_ok());
+            if !believed || !outbox::words(&parcel).all(heard) {
+                endpoint.lose(from);
+                self.lose(endpoint, from);
             }
-            (None, Some(word)) if self.early.len() < EARLY && self.all.iter().any(LiveGroup::is_sought) => {
-                return self.early.push((parcel, word));
-            }
-            (None, Some(_)) => {}
-            (_, None) => {
-                endpoint.lose(parcel.from);
-                self.lose(endpoint, parcel.from);
-            }
+        } else if self.early.len() < EARLY && self.all.iter().any(LiveGroup::is_sought) {
+            return self.early.push(parcel);
         }
         self.parcels.give_back(parcel);
     }
@@ -256,13 +264,8 @@ impl Groups {
                 group.begin(number, contact, &self.lost);
             }
         }
-        for (parcel, word) in std::mem::take(&mut self.early) {
-            match self.all.iter_mut().rfind(|group| group.is_for(parcel.tag)) {
-                // What breaks the protocol is not believed, which is enough here.
-                Some(group) => _ = group.handle_word(GroupMember(parcel.source), word),
-                None => self.early.push((parcel, word)),
-            }
-        }
+        let early = std::mem::take(&mut self.early);
+        early.into_iter().for_each(|parcel| self.take(endpoint, parcel));
         (0..self.all.len()).for_each(|at| self.send_words(endpoint, at));
         self.send_names(endpoint);
     }
@@ -277,8 +280,8 @@ impl Groups {
     /// Sends what a group has to say.
     #[inline]
     fn send_words(&mut self, endpoint: &mut Endpoint, at: usize) {
-        let Self { all, parcels, head, .. } = self;
-        all[at].send_words(endpoint, parcels, head);
+        let Self { all, parcels, outbox, .. } = self;
+        all[at].send_words(endpoint, parcels, outbox);
     }
 
     /// Where a pass moved nothing: looks for deaths, and at the clock. True if anything changed.

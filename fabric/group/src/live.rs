@@ -1,5 +1,6 @@
 //! One group of this process: sought by its name, then a machine that is moved.
 
+use crate::outbox::{Outbox, Sender};
 use crate::{GroupId, member};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -193,23 +194,20 @@ impl LiveGroup {
 
     /// Sends what the machine has to say.
     #[inline]
-    pub fn send_words(&mut self, endpoint: &mut Endpoint, parcels: &mut Parcels, head: &mut Vec<u8>) {
-        let (number, me) = (self.number, self.member);
-        let Some(group) = self.machine_mut() else { return };
-        while let Some((to, word)) = group.poll_word() {
-            let tail = word.write(head);
-            let shared = || word.shared_tail();
-            let address = |member: GroupMember| (member::peer(member), member::tag(number, member));
+    pub fn send_words(&mut self, endpoint: &mut Endpoint, parcels: &mut Parcels, outbox: &mut Outbox) {
+        let (group, me) = (self.number, self.member);
+        let Some(machine) = self.machine_mut() else { return };
+        let mut sender = Sender { endpoint, parcels, group, me };
+        while let Some((to, word)) = machine.poll_word() {
             match to {
-                WordTo::One(one) => {
-                    parcels.send(endpoint, std::iter::once(address(one)), me.0, (head, tail), shared);
-                }
+                WordTo::One(one) => outbox.take(&mut sender, std::iter::once(one), &word),
                 WordTo::Others { but } => {
-                    let others = group.view().members.iter().copied();
-                    let to = others.filter(|member| *member != me && Some(*member) != but).map(address);
-                    parcels.send(endpoint, to, me.0, (head, tail), shared);
+                    let others = machine.view().members.iter().copied();
+                    let to = others.filter(|member| *member != me && Some(*member) != but);
+                    outbox.take(&mut sender, to, &word);
                 }
             }
         }
+        outbox.leave(&mut sender);
     }
 }
