@@ -3,29 +3,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 use weft_fabric::Endpoint;
-use weft_group::{GroupEvent, GroupId, Groups, USUAL_RULES};
+use weft_group::{GroupCalls as _, GroupEvent, GroupId, Groups, USUAL_RULES};
 use weft_ports::{InterfaceName, Messenger, Waiting};
 
 static PORTS: Messenger<Groups> = Messenger::new();
 
-fn event(group: GroupId) -> GroupEvent {
-    let what = Waiting { call: "event", peer: None, tag: None, context: 0 };
-    PORTS.wait_both(what, |endpoint, groups| groups.take_event(endpoint, group))
-}
-
 fn message(group: GroupId) -> (u32, Arc<[u8]>) {
     loop {
-        if let GroupEvent::Message { message, .. } = event(group) {
+        if let GroupEvent::Message { message, .. } = PORTS.await_event("rates", group) {
             return (weft_group::process_of(message.origin).0, message.bytes);
         }
     }
-}
-
-fn send(group: GroupId, bytes: Arc<[u8]>) {
-    let what = Waiting { call: "send", peer: None, tag: None, context: 0 };
-    PORTS.wait_both(what, |endpoint, groups| {
-        groups.try_send(endpoint, group, bytes.clone()).expect("a member").then_some(())
-    });
 }
 
 fn main() {
@@ -33,9 +21,9 @@ fn main() {
     let (me, size) = (endpoint.me().0, endpoint.world_size());
     let groups = Groups::new(&mut endpoint, 10);
     PORTS.open_beside(endpoint, groups, false);
-    let group = PORTS.with_both(|endpoint, groups| groups.join(endpoint, "rates", USUAL_RULES)).expect("a name");
+    let group = PORTS.join_group("rates", USUAL_RULES).expect("a name");
     let members = loop {
-        if let GroupEvent::View(view) = event(group)
+        if let GroupEvent::View(view) = PORTS.await_event("rates", group)
             && view.members.len() == size as usize
         {
             break view.members;
@@ -48,7 +36,7 @@ fn main() {
         let begun = Instant::now();
         for _ in 0..count {
             if place == members.len() - 1 {
-                send(group, mine.clone());
+                PORTS.send_to_group("rates", group, mine.clone()).expect("a member");
             }
             message(group);
         }
@@ -106,10 +94,7 @@ fn main() {
             );
         }
     }
-    PORTS.with_both(|endpoint, groups| groups.leave(endpoint, group));
-    while event(group) != GroupEvent::Left {}
-    let what = Waiting { call: "leave", peer: None, tag: None, context: 0 };
-    PORTS.wait_both(what, |endpoint, groups| groups.has_left(endpoint).then_some(()));
-    PORTS.with_both(|endpoint, groups| groups.withdraw(endpoint));
+    PORTS.leave_group("rates", group);
+    PORTS.close_groups("rates");
     PORTS.close();
 }

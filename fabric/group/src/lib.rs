@@ -12,11 +12,12 @@
 //! - A member's words to another one arrive in the order of sending, so those of a group go by one way, [`Parcels`].
 //! - Who is no member any more still answers: it may know of a decision that others do not.
 //!
-//! Not here: calls that wait and upcalls (interfaces), a tree for sending to many hosts.
+//! [`GroupCalls`] are calls that wait. Not here: upcalls (interfaces), a tree for sending to many hosts.
 //!
 //! Test: `cargo test -p weft-group`; jobs of several hosts: `hosts_groups` in `tests`.
 #![forbid(unsafe_code)]
 
+mod calls;
 pub mod directory;
 mod live;
 mod member;
@@ -24,6 +25,7 @@ mod outbox;
 #[cfg(test)]
 mod tests;
 
+pub use calls::{GroupCalls, HasGroups};
 use directory::{Directory, DirectoryWord, Found, LONGEST_NAME};
 use live::LiveGroup;
 use outbox::Outbox;
