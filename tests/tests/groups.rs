@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -69,22 +69,28 @@ fn random(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
+/// Starts a job of members that go on without each other; the processes, once all are members.
+fn start(ranks: u32, messages: usize, bytes: usize, folder: &Path) -> (Child, Vec<i32>) {
+    let mut command = history(&["--keep-going", "-n", &ranks.to_string()], messages, bytes, folder);
+    let mut job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let lines = BufReader::new(job.stdout.take().expect("a pipe")).lines();
+    let members = lines.take(ranks as usize).map(|line| line.expect("text").parse().expect("a process")).collect();
+    (job, members)
+}
+
 /// Kills some of the members while all send; the others come to their end.
 fn round(seed: u64) {
     let what = format!("seed {seed}");
     let mut state = seed;
     let folder = TempDir::new().expect("there is room for a folder");
     let bytes = [8, 8, 300, 6000][random(&mut state) as usize % 4];
-    let mut command = history(&["--keep-going", "-n", &RANKS.to_string()], 3000, bytes, folder.path());
-    let mut job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
-    let lines = BufReader::new(job.stdout.take().expect("a pipe")).lines();
-    let mut members: Vec<i32> =
-        lines.take(RANKS as usize).map(|line| line.expect("text").parse().expect("a process")).collect();
+    let (job, mut members) = start(RANKS, 8000, bytes, folder.path());
     let victims = 1 + random(&mut state) as usize % 3;
     for _ in 0..victims {
         thread::sleep(Duration::from_micros(random(&mut state) % 60_000));
         let victim = members.swap_remove(random(&mut state) as usize % members.len());
-        signal::send(victim, 9);
+        // Who has come to its end before has a history like the others.
+        signal::try_send(victim, 9);
     }
     let output = job.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr);
@@ -99,4 +105,22 @@ fn survivors_of_random_kills_have_the_same_history() {
     let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
     let first = number("WEFT_TEST_SEED").unwrap_or(1);
     (first..first + number("WEFT_TEST_ROUNDS").unwrap_or(ROUNDS)).for_each(round);
+}
+
+#[test]
+fn who_is_stopped_for_seconds_is_left_behind_and_told() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let (job, members) = start(3, 50_000, 8, folder.path());
+    signal::send(members[1], 19);
+    // The others come to their end without it.
+    while fs::read_dir(folder.path()).expect("a folder").count() < 2 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    signal::send(members[1], 18);
+    let output = job.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("taken for dead"), "{text}");
+    let histories = histories(folder.path());
+    assert_eq!(histories.len(), 2);
+    assert_one_order(&histories, "stopped");
 }

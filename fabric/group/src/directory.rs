@@ -93,6 +93,11 @@ impl Directory {
         self.living.first().copied().unwrap_or(self.me)
     }
 
+    /// Whose loss is to be looked for: somebody waits for its answer, or for that of this process in its place.
+    pub fn watched(&self) -> Option<Peer> {
+        (!self.searches.is_empty() || !self.finds.is_empty()).then(|| self.registrar())
+    }
+
     /// Looks for a group of this name, which this process wants to be in as `asker`.
     pub fn find(&mut self, name: &str, asker: GroupMember) {
         self.searches.insert(name.to_owned(), asker);

@@ -289,7 +289,7 @@ impl Groups {
     /// Where a pass moved nothing: looks for deaths, and at the clock. True if anything changed.
     pub fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
         self.parcels.post(endpoint);
-        if !sleeps || self.all.is_empty() {
+        if !sleeps || self.all.is_empty() && self.directory.watched().is_none() {
             return false;
         }
         self.parcels.reclaim(endpoint);
@@ -309,8 +309,8 @@ impl Groups {
             let lost = endpoint.look_for_lost();
             lost.into_iter().for_each(|peer| self.lose(endpoint, peer));
         }
-        let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::peers).collect();
-        watched.insert(self.directory.registrar());
+        let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::watched).collect();
+        watched.extend(self.directory.watched());
         watched.remove(&self.me);
         let dead = |peer: &Peer| {
             endpoint.attend(*peer);
@@ -343,7 +343,7 @@ impl Groups {
 
     /// How long a thread that waits may sleep before [`Self::idle`] is to be called again.
     pub fn longest_sleep(&self) -> Option<Duration> {
-        let watches = self.all.iter().any(|group| !group.is_alone());
+        let watches = self.all.iter().any(|group| !group.is_alone()) || self.directory.watched().is_some();
         watches.then_some(LOOK)
     }
 

@@ -106,10 +106,10 @@ impl LiveGroup {
         self.machine().map_or(0, OrderedGroup::unplaced)
     }
 
-    /// The processes that are to be watched.
-    pub fn peers(&self) -> Vec<Peer> {
-        let members = self.machine().filter(|group| !group.is_over()).map(|group| group.view().members.as_slice());
-        members.unwrap_or_default().iter().copied().chain(self.contact).map(member::peer).collect()
+    /// The processes whose death is to be looked for.
+    pub fn watched(&self) -> Vec<Peer> {
+        let watched = self.machine().filter(|group| !group.is_over()).map(OrderedGroup::watched);
+        watched.into_iter().flatten().chain(self.contact).map(member::peer).collect()
     }
 
     /// It was found: made by this process, or let in by `contact`.

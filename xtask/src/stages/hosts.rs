@@ -18,7 +18,7 @@ pub static STAGE: Stage = Stage {
         let arguments = "test -p weft-tests -p weft-device --no-fail-fast \
                          --features weft-tests/hosts,weft-tests/sockets,weft-device/hosts \
                          --test hosts --test hosts_bench --test hosts_cluster --test hosts_crypt --test hosts_daemon --test hosts_deserted \
-                         --test hosts_failures --test hosts_interfaces --test hosts_kill --test hosts_lanes \
+                         --test hosts_failures --test hosts_groups --test hosts_interfaces --test hosts_kill --test hosts_lanes \
                          --test hosts_many --test hosts_mpi --test hosts_partition --test hosts_pvm \
                          --test hosts_sockets --test hosts_ssh --test hosts_together --test xdp";
         let run = |arguments: &str| cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()));

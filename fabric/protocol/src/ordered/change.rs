@@ -67,6 +67,10 @@ impl ViewChange {
         self.promised != Ballot::default()
     }
 
+    pub fn is_leading(&self) -> bool {
+        self.leading.is_some()
+    }
+
     pub fn note_leaver(&mut self, member: GroupMember) {
         self.leaving.insert(member);
     }

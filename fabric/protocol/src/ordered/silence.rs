@@ -69,6 +69,16 @@ impl OrderedGroup {
         !self.awaited().is_empty()
     }
 
+    /// Whose death this process needs to hear of: it has sent something to each of them. The sequencer hears of that of all
+    /// others.
+    pub fn watched(&self) -> BTreeSet<GroupMember> {
+        let all = self.sequencer.is_some() || self.change.is_leading();
+        let mut watched = self.awaited();
+        watched.extend(self.view.members.iter().take(if all { usize::MAX } else { 1 }));
+        watched.remove(&self.me);
+        watched
+    }
+
     fn awaited(&self) -> BTreeSet<GroupMember> {
         match self.standing {
             Standing::Joining(contact) => return BTreeSet::from([contact]),
