@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use weft_requests::{ClusterReply, Demand, JobName, Pass, Placing};
+use weft_requests::{ClusterReply, Demand, JobName, LoadView, Pass, Placing};
 
 /// How long a host may take to be reached.
 const CONNECT: Duration = Duration::from_secs(4);
@@ -58,8 +58,10 @@ pub enum Errand {
     Over { job: JobName },
     /// A job will enter: its user, and what it shows.
     Admit { job: JobName, user: String, priority: i32 },
-    /// How a host is. Answered with the version of the database.
+    /// How a host is, when something has changed there. Answered with the version of the database.
     Heed(Box<HostReport>),
+    /// Nothing has changed there since. Answered like that, or not where nothing was heard before.
+    Still { member: String, load: LoadView },
     /// A database.
     Adopt { text: String },
 }
@@ -83,9 +85,10 @@ impl Response {
 
 #[derive(Serialize, Deserialize)]
 pub enum DaemonLetter {
-    Call(u64, Errand),
+    // Boxed: a connection that is idle keeps room for some letters.
+    Call(u64, Box<Errand>),
     Cancel(u64),
-    Response(u64, Response),
+    Response(u64, Box<Response>),
 }
 
 /// Where what comes back goes to.
@@ -154,7 +157,7 @@ impl DaemonLink {
         let number = self.next.replace(self.next.get() + 1);
         let (sender, responses) = mpsc::unbounded_channel();
         self.waiting.borrow_mut().insert(number, sender);
-        if self.out.send(DaemonLetter::Call(number, errand)).is_err() {
+        if self.out.send(DaemonLetter::Call(number, Box::new(errand))).is_err() {
             self.waiting.borrow_mut().remove(&number);
         }
         PendingCall { how: CallWay::Far { link: Rc::clone(self), number }, responses }
@@ -166,10 +169,10 @@ impl DaemonLink {
             let mut waiting = self.waiting.borrow_mut();
             if response.is_last() {
                 if let Some(to) = waiting.remove(&number) {
-                    let _ = to.send(response);
+                    let _ = to.send(*response);
                 }
             } else if let Some(to) = waiting.get(&number) {
-                let _ = to.send(response);
+                let _ = to.send(*response);
             }
         }
         // All who wait hear that nothing comes.

@@ -4,6 +4,7 @@ use crate::between::{DaemonLetter, Errand, Response, Responses, write_all};
 use crate::daemon::Daemon;
 use crate::report::now;
 use crate::seal::{SealedReader, SealedWriter, message};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use tokio::sync::mpsc;
@@ -13,30 +14,39 @@ use weft_requests::ClusterReply;
 /// Calls that a connection has at the same time: more are not read.
 const MOST_CALLS: usize = 4096;
 
+/// Calls of one connection that are under way. One that is over is taken out: what is kept of it is some KiB.
+type Calls = Rc<RefCell<HashMap<u64, AbortHandle>>>;
+
 /// Serves a daemon that has connected, until it goes.
 pub async fn serve(daemon: Rc<Daemon>, (mut reader, writer): (SealedReader, SealedWriter)) {
     let (out, letters) = mpsc::unbounded_channel();
     tokio::task::spawn_local(write_all(letters, writer));
-    let mut calls: HashMap<u64, AbortHandle> = HashMap::new();
+    let calls = Calls::default();
     while let Ok(Some(bytes)) = message::read(&mut reader).await {
         match serde_json::from_slice(&bytes) {
-            Ok(DaemonLetter::Call(number, errand)) => {
-                if calls.len() >= MOST_CALLS {
-                    calls.retain(|_, call| !call.is_finished());
-                }
-                if calls.len() >= MOST_CALLS {
+            Ok(DaemonLetter::Call(number, errand)) if errand.needs_others() => {
+                if calls.borrow().len() >= MOST_CALLS {
                     break;
                 }
-                let call = answer(Rc::clone(&daemon), number, errand, out.clone());
-                calls.insert(number, tokio::task::spawn_local(call).abort_handle());
+                let call = Box::pin(answer(Rc::clone(&daemon), number, *errand, out.clone()));
+                let under_way = Rc::clone(&calls);
+                let task = tokio::task::spawn_local(async move {
+                    call.await;
+                    under_way.borrow_mut().remove(&number);
+                });
+                calls.borrow_mut().insert(number, task.abort_handle());
+            }
+            Ok(DaemonLetter::Call(number, errand)) => {
+                let response = Box::new(daemon.carry_out_at_once(*errand));
+                let _ = out.send(DaemonLetter::Response(number, response));
             }
             Ok(DaemonLetter::Cancel(number)) => {
-                calls.remove(&number).inspect(AbortHandle::abort);
+                calls.borrow_mut().remove(&number).inspect(AbortHandle::abort);
             }
             _ => break,
         }
     }
-    calls.values().for_each(AbortHandle::abort);
+    calls.borrow().values().for_each(AbortHandle::abort);
     let _ = out.send(DaemonLetter::Cancel(u64::MAX));
 }
 
@@ -46,24 +56,42 @@ async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::Unbo
     let pass_on = async {
         while let Some(response) = responses.recv().await {
             let is_last = response.is_last();
-            if out.send(DaemonLetter::Response(number, response)).is_err() || is_last {
+            if out.send(DaemonLetter::Response(number, Box::new(response))).is_err() || is_last {
                 return;
             }
         }
-        let _ = out.send(DaemonLetter::Response(number, Response::Failed("it has no answer".to_owned())));
+        let nothing = Box::new(Response::Failed("it has no answer".to_owned()));
+        let _ = out.send(DaemonLetter::Response(number, nothing));
     };
     tokio::join!(daemon.carry_out(errand, sender), pass_on);
+}
+
+impl Errand {
+    /// Whether the answer may have to wait for somebody.
+    fn needs_others(&self) -> bool {
+        matches!(self, Self::Order { .. } | Self::For { .. })
+    }
 }
 
 impl Daemon {
     /// Carries out what another daemon asks.
     pub async fn carry_out(self: &Rc<Self>, errand: Errand, out: Responses) {
         let response = match errand {
+            Errand::Order { asker, job, placing } => return self.order(asker, job, placing, out).await,
+            Errand::For { asker, demand } => Response::Last(self.answer_for(&asker, demand).await),
+            other => self.carry_out_at_once(other),
+        };
+        let _ = out.send(response);
+    }
+
+    fn carry_out_at_once(self: &Rc<Self>, errand: Errand) -> Response {
+        match errand {
             Errand::Greet { cluster, member } if cluster != self.cluster_name() || member != self.me.member => {
                 Response::Failed(format!("this is '{}' of cluster '{}'", self.me.member, self.cluster_name()))
             }
             Errand::Greet { .. } => Response::Version(self.cluster().version),
             Errand::Heed(report) => self.heed(*report),
+            Errand::Still { member, load } => self.heed_still(&member, load),
             Errand::Adopt { text } => self.adopt(text),
             Errand::Granted { job, held } => {
                 self.orders.borrow_mut().note(job, held, now());
@@ -81,9 +109,7 @@ impl Daemon {
                 Ok(pass) => Response::Admitted(pass),
                 Err(error) => Response::Failed(error.to_string()),
             },
-            Errand::Order { asker, job, placing } => return self.order(asker, job, placing, out).await,
-            Errand::For { asker, demand } => Response::Last(self.answer_for(&asker, demand).await),
-        };
-        let _ = out.send(response);
+            Errand::Order { .. } | Errand::For { .. } => Response::Failed("it needs others".to_owned()),
+        }
     }
 }

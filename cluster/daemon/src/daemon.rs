@@ -12,18 +12,18 @@ use crate::home::Home;
 use crate::log;
 use crate::orders::{OrderVerdict, Orders};
 use crate::records::Records;
-use crate::report::{self, HostReport};
+use crate::report::HostReport;
 use crate::seal::Secret;
+use crate::versions::DatabaseFile;
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::{Notify, mpsc};
 use weft_database::Cluster;
-use weft_requests::{ClusterView, JobName};
+use weft_requests::{ClusterView, JobName, LoadView};
 
 /// The setting of slots that somebody has made by hand.
 const SLOTS: &str = "slots";
@@ -37,7 +37,7 @@ pub struct Me {
     pub uid: u32,
     pub user: String,
     pub key: Secret,
-    pub file: PathBuf,
+    pub file: DatabaseFile,
 }
 
 pub struct Daemon {
@@ -150,12 +150,12 @@ impl Daemon {
         self.slots.get().unwrap_or(usual)
     }
 
-    pub fn own_report(&self) -> HostReport {
+    pub fn own_report(&self, load: LoadView) -> HostReport {
         HostReport {
             member: self.me.member.clone(),
             slots: self.own_slots(),
-            load: report::load(self.cluster().version),
-            trouble: self.trouble.borrow().clone(),
+            load: LoadView { version: self.cluster().version, ..load },
+            trouble: self.me.file.trouble().or_else(|| self.trouble.borrow().clone()),
             jobs: self.home.running(),
         }
     }

@@ -18,6 +18,7 @@
 
 mod alive;
 mod asker;
+mod beginning;
 mod between;
 mod calls;
 mod daemon;
@@ -34,11 +35,13 @@ mod records;
 mod report;
 mod seal;
 mod server;
+mod telling;
 mod versions;
 mod view;
 mod watching;
 
 use anyhow::{Context, Result, bail};
+use beginning::Beginning;
 use clap::{Parser, Subcommand};
 use daemon::{Daemon, Me};
 use seal::{NoPreamble, PREAMBLE_BYTES, Preamble};
@@ -50,6 +53,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
+use versions::DatabaseFile;
 use weft_database::Cluster;
 use weft_requests::{JobName, client};
 
@@ -134,26 +138,19 @@ async fn serve(given: ServeArguments) -> Result<()> {
         let _ = rustix::process::setsid();
     }
     raise_limit();
-    let text = std::fs::read_to_string(&given.file).with_context(|| format!("'{}'", given.file.display()))?;
-    let told = |mistakes: Vec<weft_database::Mistake>| {
-        let lines: Vec<String> =
-            mistakes.iter().map(|mistake| format!("'{}', {mistake}", given.file.display())).collect();
-        anyhow::anyhow!(lines.join("\nweftd: "))
-    };
-    let cluster = weft_database::read(&text).map_err(told)?;
-    let member = member(&cluster, given.name.as_deref())?;
-    let key = key(&given.key.unwrap_or_else(|| given.file.with_extension("key")))?;
     let uid = weft_kernel::user();
     let state = given.state.map_or_else(|| state_folder(uid), Ok)?;
-    let records = records::Records::open(&state.join(format!("{}-{member}.sqlite", cluster.name)))?;
+    let file = std::path::absolute(&given.file)?;
+    let Beginning { cluster, text, member, records, trouble } = Beginning::find(&file, given.name.as_deref(), &state)?;
+    trouble.iter().for_each(log::say);
+    let key = key(&given.key.unwrap_or_else(|| given.file.with_extension("key")))?;
     let socket = given.socket.unwrap_or_else(|| client::socket_name(uid));
     let clients = local_socket(&socket)?;
     let places = places(&cluster, &member);
     let others = listen(&places).await?;
     let sockets = Rc::new(alive::bind(&places).await?);
-    let file = std::path::absolute(&given.file)?;
     let user = nix::unistd::User::from_uid(uid.into())?.map_or_else(String::new, |user| user.name);
-    let daemon = Daemon::new(Me { member, uid, user, key, file }, cluster, text, records)?;
+    let daemon = Daemon::new(Me { member, uid, user, key, file: DatabaseFile::new(file, trouble) }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
     serve_page(&daemon, given.page, given.page_token.as_deref()).await?;
@@ -194,26 +191,6 @@ async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>
         Err(error) => log::say(format!("the page cannot be served at {place}: {error}")),
     }
     Ok(())
-}
-
-/// Which member this host is.
-fn member(cluster: &Cluster, given: Option<&str>) -> Result<String> {
-    let is_known = |name: &str| cluster.member(name).is_some();
-    if let Some(name) = given {
-        return if is_known(name) { Ok(name.to_owned()) } else { bail!("'{name}' is no member of '{}'", cluster.name) };
-    }
-    let host = nix::unistd::gethostname()?.to_string_lossy().into_owned();
-    let short = host.split('.').next().unwrap_or_default();
-    if let Some(name) = [&*host, short].into_iter().find(|name| is_known(name)) {
-        return Ok(name.to_owned());
-    }
-    let ours: Vec<std::net::IpAddr> = nix::ifaddrs::getifaddrs()?
-        .filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip().into()))
-        .collect();
-    let by_address =
-        cluster.members.iter().find(|member| member.addresses.iter().any(|address| ours.contains(address)));
-    let by_address = by_address.with_context(|| format!("this host, '{host}', is no member of '{}'", cluster.name))?;
-    Ok(by_address.name.clone())
 }
 
 /// The key of the cluster: 64 hexadecimal digits.

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_requests::{JobView, LoadView};
 
-/// Daemons say how their hosts are so often, and at once when somebody changes their slots.
-pub const EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Daemons look so often whether there is something to tell, and at once when somebody changes their slots.
+pub const EVERY: Duration = Duration::from_secs(1);
 
 /// Seconds since 1970.
 pub fn now() -> u64 {
@@ -24,26 +25,46 @@ pub struct HostReport {
     pub jobs: Vec<RunningJob>,
 }
 
+impl HostReport {
+    /// Whether this is no news to somebody who has heard that: small changes of the load are none.
+    pub fn says_the_same(&self, that: &Self) -> bool {
+        let (one, other) = (&self.load, &that.load);
+        let near = |one: f64, other: f64, step: f64| (one - other).abs() < step;
+        let facts = |report: &Self| (report.slots, report.load.cores, report.load.memory_bytes, report.load.version);
+        facts(self) == facts(that)
+            && self.trouble == that.trouble
+            && self.jobs == that.jobs
+            && near(one.load, other.load, one.cores as f64 / 8.0)
+            && near(one.free_bytes as f64, other.free_bytes as f64, one.memory_bytes as f64 / 16.0)
+            && near(one.pressure.unwrap_or(0.0), other.pressure.unwrap_or(0.0), 5.0)
+    }
+}
+
 /// A job whose launcher is on this host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningJob {
     pub view: JobView,
     /// When it ends at the latest, in seconds since 1970.
     pub until: Option<u64>,
 }
 
-/// How this host is; what the kernel does not say is left out.
-pub fn load(version: u64) -> LoadView {
+/// The kernel counts its load anew so often; more looks would show nothing new.
+pub const LOADED: Duration = Duration::from_secs(5);
+
+/// How this host is, but for the version of its database; what the kernel does not say is left out.
+pub fn load() -> LoadView {
+    // To count them takes longer than all the rest.
+    static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let memory = text("/proc/meminfo");
     LoadView {
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: *CORES,
         load: text("/proc/loadavg").split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
         pressure: pressure(&text("/proc/pressure/cpu")),
         memory_bytes: kib(&memory, "MemTotal:") << 10,
         free_bytes: kib(&memory, "MemAvailable:") << 10,
         weft: env!("CARGO_PKG_VERSION").to_owned(),
-        version,
+        version: 0,
     }
 }
 
@@ -66,7 +87,28 @@ mod tests {
         assert_eq!(pressure("some avg10=12.50 avg60=3.00 avg300=0.00 total=1\n"), Some(12.5));
         assert_eq!(pressure(""), None);
         assert_eq!(kib("MemTotal:       24000 kB\nMemFree: 1 kB\n", "MemTotal:"), 24000);
-        let here = load(3);
-        assert!(here.cores > 0 && here.memory_bytes > here.free_bytes && here.version == 3);
+        let here = load();
+        assert!(here.cores > 0 && here.memory_bytes > here.free_bytes);
+    }
+
+    #[test]
+    fn little_more_to_do_is_no_news_and_another_job_is() {
+        let load = LoadView { cores: 8, load: 1.0, memory_bytes: 16 << 30, ..LoadView::default() };
+        let before = HostReport { member: "a".to_owned(), slots: 8, load, trouble: None, jobs: Vec::new() };
+        let changed = |change: fn(&mut HostReport)| {
+            let mut after = before.clone();
+            change(&mut after);
+            !before.says_the_same(&after)
+        };
+        assert!(!changed(|report| report.load.load = 1.9));
+        assert!(changed(|report| report.load.load = 2.1));
+        assert!(changed(|report| report.load.free_bytes = 2 << 30));
+        assert!(changed(|report| report.load.version = 1));
+        assert!(changed(|report| report.slots = 0));
+        assert!(changed(|report| report.trouble = Some("its disk is full".to_owned())));
+        let view = weft_requests::made::view(4, 0).jobs.remove(0);
+        let mut after = before.clone();
+        after.jobs.push(RunningJob { view, until: None });
+        assert!(!before.says_the_same(&after));
     }
 }

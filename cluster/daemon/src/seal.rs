@@ -222,6 +222,8 @@ pub mod message {
             whole.extend_from_slice(part);
             writer.write(&whole).await?;
         }
+        // Most connections are idle most of the time, and a server has many.
+        writer.record = Vec::new();
         Ok(())
     }
 
@@ -237,6 +239,7 @@ pub mod message {
                 bail!("a message of more than {} MiB", MOST_BYTES >> 20);
             }
             if *more == 0 {
+                reader.record = Vec::new();
                 return Ok(Some(all));
             }
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use weft_cluster::hosts::Map;
 use weft_database::PRIORITIES;
-use weft_requests::{ClusterReply, Grant, JobName, MemberStanding, Placing};
+use weft_requests::{ClusterReply, Grant, JobName, LoadView, MemberStanding, Placing};
 
 /// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
 const GIVEN_UP: Duration = Duration::from_secs(40);
@@ -78,9 +78,7 @@ impl Daemon {
     pub fn heed(self: &Rc<Self>, report: HostReport) -> Response {
         let version = self.cluster().version;
         if report.load.version < version && report.member != self.me.member {
-            let (daemon, member) = (Rc::clone(self), report.member.clone());
-            let text = self.cluster.borrow().1.clone();
-            tokio::task::spawn_local(async move { daemon.ask_once(&member, Errand::Adopt { text }).await.map(drop) });
+            self.give_database(report.member.clone(), self.cluster.borrow().1.clone());
         }
         let held = |job: &report::RunningJob| HeldSlots {
             user: job.view.user.clone(),
@@ -95,6 +93,16 @@ impl Daemon {
         self.heard.borrow_mut().insert(member, report);
         self.decide();
         Response::Version(version)
+    }
+
+    /// A member has nothing new to tell.
+    pub fn heed_still(self: &Rc<Self>, member: &str, load: LoadView) -> Response {
+        let mut heard = self.heard.borrow_mut();
+        let Some(report) = heard.get_mut(member) else {
+            return Response::Failed(format!("nothing was heard of '{member}' before"));
+        };
+        report.load = load;
+        Response::Version(self.cluster().version)
     }
 
     /// Decides what waits here.

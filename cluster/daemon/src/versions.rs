@@ -1,49 +1,64 @@
-//! The database, of which all members have the newest version that is good; and what members tell the servers.
+//! The database, of which all members have the newest version that is good.
 
-use crate::between::{Errand, Response};
+use crate::between::Response;
 use crate::daemon::{Daemon, names};
-use crate::report::{self, HostReport};
+use crate::log;
+use std::cell::{Cell, RefCell};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use weft_database::Cluster;
 
 /// The last database that was good.
-const DATABASE: &str = "database";
+pub const DATABASE: &str = "database";
+
+/// The file of the database.
+pub struct DatabaseFile {
+    path: PathBuf,
+    /// Which file this was when it was read last, of what length, and when it was changed last.
+    seen: Cell<Option<[u64; 4]>>,
+    /// What is wrong with it.
+    trouble: RefCell<Option<String>>,
+}
+
+impl DatabaseFile {
+    pub fn new(path: PathBuf, trouble: Option<String>) -> Self {
+        Self { path, seen: Cell::default(), trouble: RefCell::new(trouble) }
+    }
+
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
+    }
+
+    /// Tells once what is wrong with it.
+    fn tell(&self, trouble: Option<String>) {
+        if *self.trouble.borrow() != trouble {
+            trouble.iter().for_each(log::say);
+            *self.trouble.borrow_mut() = trouble;
+        }
+    }
+
+    /// What it says, where it has changed since the last time.
+    fn news(&self) -> Option<String> {
+        let data = std::fs::metadata(&self.path).ok()?;
+        let seen = Some([data.ino(), data.len(), data.ctime() as u64, data.ctime_nsec() as u64]);
+        if self.seen.replace(seen) == seen {
+            return None;
+        }
+        std::fs::read_to_string(&self.path).ok()
+    }
+}
 
 impl Daemon {
-    /// Says again and again how this host is, and decides what waits.
-    pub async fn tell(self: Rc<Self>) {
-        loop {
-            self.reread();
-            self.look_after_orders();
-            let report = self.own_report();
-            let servers = self.cluster().servers.clone();
-            for server in servers {
-                let (daemon, report) = (Rc::clone(&self), Box::new(report.clone()));
-                tokio::task::spawn_local(async move { daemon.tell_server(&server, report).await });
-            }
-            let _ = tokio::time::timeout(report::EVERY, self.changed.notified()).await;
-        }
-    }
-
-    pub async fn tell_server(self: &Rc<Self>, server: &str, report: Box<HostReport>) {
-        let told = self.ask_once(server, Errand::Heed(report)).await;
-        if let Ok(Response::Version(version)) = told
-            && version < self.cluster().version
-        {
-            let text = self.cluster.borrow().1.clone();
-            let _ = self.ask_once(server, Errand::Adopt { text }).await;
-        }
-    }
-
     /// Takes a database in that is newer, if it is one.
-    pub fn adopt(&self, text: String) -> Response {
+    pub fn adopt(self: &Rc<Self>, text: String) -> Response {
         let (name, version) = (self.cluster_name(), self.cluster().version);
         match weft_database::read(&text) {
             Ok(new) if new.name == name && new.version > version => {
                 // A file that cannot be written is told; the database is the newer one all the same.
-                if let Err(error) = replace(&self.me.file, &text) {
-                    *self.trouble.borrow_mut() = Some(format!("'{}': {error}", self.me.file.display()));
-                }
+                let file = &self.me.file;
+                let written = replace(&file.path, &text);
+                file.tell(written.err().map(|error| format!("'{}': {error}", file.path.display())));
                 self.set_cluster(new, text);
                 Response::Version(self.cluster().version)
             }
@@ -53,7 +68,7 @@ impl Daemon {
         }
     }
 
-    pub fn set_cluster(&self, cluster: Cluster, text: String) {
+    pub fn set_cluster(self: &Rc<Self>, cluster: Cluster, text: String) {
         self.keep(|records| records.remember(DATABASE, &text));
         for member in names(&self.cluster()).into_iter().filter(|name| cluster.member(name).is_none()) {
             self.heard.borrow_mut().remove(&member);
@@ -61,19 +76,23 @@ impl Daemon {
         }
         self.alive.set_members(&names(&cluster));
         *self.cluster.borrow_mut() = (Rc::new(cluster), text);
+        self.spread();
     }
 
     /// Looks whether the file has changed. A broken one is told, and the last good one stays.
-    pub fn reread(&self) {
-        let Ok(text) = std::fs::read_to_string(&self.me.file) else { return };
+    pub fn reread(self: &Rc<Self>) {
+        let Some(text) = self.me.file.news() else { return };
         if text == self.cluster.borrow().1 {
-            return;
+            return self.me.file.tell(None);
         }
-        let file = self.me.file.display();
+        let file = self.me.file.path.display();
+        let version = self.cluster().version;
         let trouble = match weft_database::read(&text) {
-            Err(mistakes) => mistakes.first().map(|mistake| format!("'{file}', {mistake}; the last good one is used")),
+            Err(mistakes) => mistakes.first().map(|mistake| {
+                format!("'{file}', {mistake}; the last good one, version {version}, is used")
+            }),
             Ok(new) if new.name != self.cluster_name() => Some(format!("'{file}' is of cluster '{}' now", new.name)),
-            Ok(new) if new.version <= self.cluster().version => {
+            Ok(new) if new.version <= version => {
                 Some(format!("'{file}' has changed, and its version, {}, has not: count it up", new.version))
             }
             Ok(new) => {
@@ -81,7 +100,7 @@ impl Daemon {
                 None
             }
         };
-        *self.trouble.borrow_mut() = trouble;
+        self.me.file.tell(trouble);
     }
 }
 
