@@ -5,6 +5,7 @@
 //! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
 use crate::orders::HeldSlots;
+use crate::ranks::JobRanks;
 use crate::report::HostReport;
 use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
 use anyhow::{Context, Result, bail};
@@ -64,6 +65,8 @@ pub enum Errand {
     Still { member: String, load: LoadView },
     /// A database.
     Adopt { text: String },
+    /// What the ranks on a host do.
+    Ranks,
 }
 
 /// What comes back.
@@ -73,6 +76,7 @@ pub enum Response {
     /// The last one of a call.
     Last(ClusterReply),
     Admitted(Pass),
+    Ranks(Vec<JobRanks>),
     Version(u64),
     Failed(String),
 }

@@ -69,7 +69,7 @@ async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::Unbo
 impl Errand {
     /// Whether the answer may have to wait for somebody.
     fn needs_others(&self) -> bool {
-        matches!(self, Self::Order { .. } | Self::For { .. })
+        matches!(self, Self::Order { .. } | Self::For { .. } | Self::Ranks)
     }
 }
 
@@ -79,6 +79,7 @@ impl Daemon {
         let response = match errand {
             Errand::Order { asker, job, placing } => return self.order(asker, job, placing, out).await,
             Errand::For { asker, demand } => Response::Last(self.answer_for(&asker, demand).await),
+            Errand::Ranks => Response::Ranks(self.own_ranks().await),
             other => self.carry_out_at_once(other),
         };
         let _ = out.send(response);
@@ -109,7 +110,7 @@ impl Daemon {
                 Ok(pass) => Response::Admitted(pass),
                 Err(error) => Response::Failed(error.to_string()),
             },
-            Errand::Order { .. } | Errand::For { .. } => Response::Failed("it needs others".to_owned()),
+            Errand::Order { .. } | Errand::For { .. } | Errand::Ranks => Response::Failed("it needs others".to_owned()),
         }
     }
 }

@@ -11,10 +11,12 @@ use crate::door::Tickets;
 use crate::home::Home;
 use crate::log;
 use crate::orders::{OrderVerdict, Orders};
+use crate::ranks::RanksSeen;
 use crate::records::Records;
 use crate::report::HostReport;
 use crate::seal::Secret;
 use crate::versions::DatabaseFile;
+use crate::view::Glance;
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::{Notify, mpsc};
 use weft_database::Cluster;
-use weft_requests::{ClusterView, JobName, LoadView};
+use weft_requests::{JobName, LoadView};
 
 /// The setting of slots that somebody has made by hand.
 const SLOTS: &str = "slots";
@@ -65,15 +67,9 @@ pub struct Daemon {
     pub stop: Notify,
     pub askers: Askers,
     pub glance: Glance,
+    pub ranks: RanksSeen,
     /// Where the page is.
     pub page: RefCell<Option<SocketAddr>>,
-}
-
-/// The cluster as the server in charge has said last, and whether it is being asked.
-#[derive(Default)]
-pub struct Glance {
-    pub seen: RefCell<ClusterView>,
-    pub is_asked: Cell<bool>,
 }
 
 impl Daemon {
@@ -104,6 +100,7 @@ impl Daemon {
             stop: Notify::new(),
             askers: Askers::default(),
             glance: Glance::default(),
+            ranks: RanksSeen::default(),
             page: RefCell::default(),
         });
         daemon.find_jobs_again()?;

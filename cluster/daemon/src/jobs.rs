@@ -63,6 +63,7 @@ impl Daemon {
             hosts: place.hosts,
             since: now(),
             priority: place.priority,
+            id: about.id.clone(),
             ranks: Vec::new(),
         };
         let until = place.seconds.map(|seconds| now().saturating_add(seconds));

@@ -205,6 +205,7 @@ impl Daemon {
     /// Answers what the client of another member asks, or one of ours through this daemon's own door.
     pub async fn answer_for(self: &Rc<Self>, asker: &Asker, demand: Demand) -> ClusterReply {
         match demand {
+            Demand::Look { ranks: true } => ClusterReply::View(Box::new(self.view_with_ranks().await)),
             Demand::Look { .. } => ClusterReply::View(Box::new(self.view())),
             Demand::Signal { job, signal } => {
                 let number = job.parts().map(|(_, number)| number);

@@ -30,6 +30,7 @@ mod local;
 mod log;
 mod orders;
 mod page;
+mod ranks;
 mod reach;
 mod records;
 mod report;
@@ -186,7 +187,7 @@ async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>
         Ok(listener) => {
             *daemon.page.borrow_mut() = listener.local_addr().ok();
             let of = Rc::clone(daemon);
-            tokio::task::spawn_local(page::serve(listener, move || of.page_view(), token));
+            tokio::task::spawn_local(page::serve(listener, move |is_looked_at| of.page_view(is_looked_at), token));
         }
         Err(error) => log::say(format!("the page cannot be served at {place}: {error}")),
     }

@@ -189,6 +189,7 @@ mod tests {
             hosts: vec![("node1".to_owned(), 2)],
             since: 7,
             priority: 0,
+            id: "12-f".to_owned(),
             ranks: Vec::new(),
         };
         BegunJob { number, uid, view, until: Some(9), pid: 12, began: 34 }

@@ -3,26 +3,51 @@
 use crate::between::Asker;
 use crate::daemon::Daemon;
 use crate::report::now;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use weft_requests::{ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView};
 
+/// The cluster as the server in charge has said last, for the page.
+#[derive(Default)]
+pub struct Glance {
+    seen: RefCell<ClusterView>,
+    /// When it said that.
+    at: Cell<Option<Instant>>,
+    is_asked: Cell<bool>,
+    /// When somebody has looked at the page last.
+    looked: Cell<Option<Instant>>,
+}
+
+/// A page that nobody has looked at for so long asks no other daemon, so what it knows of the time then has gaps.
+const LOOKED_AT: Duration = Duration::from_secs(3600);
+/// What is older is not shown where there is something newer.
+const FRESH: Duration = Duration::from_secs(3);
+
 impl Daemon {
-    /// What the page shows: what this server knows, or what the one in charge has said last; it is asked for more.
-    pub fn page_view(self: &Rc<Self>) -> ClusterView {
-        if self.is_in_charge() {
-            return self.view();
+    /// What the page shows: what the server in charge has said last, which is asked for more; or, of itself, what this one
+    /// knows without asking. Only who looks makes daemons read what ranks do.
+    pub fn page_view(self: &Rc<Self>, is_looked_at: bool) -> ClusterView {
+        let (glance, is_in_charge) = (&self.glance, self.is_in_charge());
+        let is_within = |at: &Cell<Option<Instant>>, time| at.get().is_some_and(|at| at.elapsed() < time);
+        if is_looked_at {
+            glance.looked.set(Some(Instant::now()));
         }
-        if !self.glance.is_asked.replace(true) {
+        let is_wanted = is_looked_at || (!is_in_charge && is_within(&glance.looked, LOOKED_AT));
+        if is_wanted && !glance.is_asked.replace(true) {
             let daemon = Rc::clone(self);
             tokio::task::spawn_local(async move {
                 let asker = Asker { user: String::new(), uid: daemon.me.uid, groups: Vec::new(), pid: 0, began: 0 };
-                if let ClusterReply::View(view) = daemon.ask_servers(&asker, &Demand::Look { ranks: false }).await {
+                let demand = Demand::Look { ranks: is_looked_at };
+                if let ClusterReply::View(view) = daemon.ask_servers(&asker, &demand).await {
                     *daemon.glance.seen.borrow_mut() = *view;
+                    daemon.glance.at.set(Some(Instant::now()));
                 }
                 daemon.glance.is_asked.set(false);
             });
         }
-        self.glance.seen.borrow().clone()
+        let is_fresh = is_within(&glance.at, FRESH);
+        if is_in_charge && !is_fresh { self.view() } else { glance.seen.borrow().clone() }
     }
 
     /// What there is to see now.

@@ -103,6 +103,7 @@ fn jobs(chance: &mut Fortune, names: &[String], seconds: u64) -> Vec<JobView> {
             hosts,
             since: NOW + seconds - 60 - chance.below(20_000),
             priority: 0,
+            id: format!("{}-5eed", 3000 + jobs.len()),
             ranks,
         });
         first += count;
@@ -113,7 +114,7 @@ fn jobs(chance: &mut Fortune, names: &[String], seconds: u64) -> Vec<JobView> {
 fn of_rank(chance: &mut Fortune, rank: usize, host: &str) -> RankView {
     let blocked = (chance.below(10) < 4).then(|| WAITS[chance.below(4) as usize].to_owned());
     let seconds = if chance.below(40) == 0 { 12.0 + chance.share() * 40.0 } else { chance.share() };
-    RankView { rank: rank as u32, host: host.to_owned(), pid: 4000 + rank as u32, blocked, seconds }
+    RankView { rank: rank as u32, host: host.to_owned(), pid: 4000 + rank as u32, blocked, seconds, sent: 0 }
 }
 
 /// Neighbours of a job talk, and a little all do.

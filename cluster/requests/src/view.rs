@@ -17,7 +17,7 @@ pub struct ClusterView {
     /// In the order in which they are served.
     pub queue: Vec<QueuedView>,
     pub jobs: Vec<JobView>,
-    /// Bytes since the jobs that now run began.
+    /// Bytes since the jobs that now run began, where what each rank does was asked for.
     pub traffic: Vec<Flow>,
 }
 
@@ -103,6 +103,9 @@ pub struct JobView {
     /// Seconds since 1970.
     pub since: u64,
     pub priority: i32,
+    /// Its launcher's name of it, by which `weft ps` calls it on its hosts; empty where that is not known.
+    #[serde(default)]
+    pub id: String,
     /// What each rank does, where that was asked for.
     pub ranks: Vec<RankView>,
 }
@@ -116,9 +119,13 @@ pub struct RankView {
     pub blocked: Option<String>,
     /// How long that has lasted.
     pub seconds: f64,
+    /// Bytes that have left its host.
+    #[serde(default)]
+    pub sent: u64,
 }
 
-/// What one member has sent to another.
+/// What one member has sent to another. Ranks count what they send, not to whom: of a job on more than two members it is
+/// counted as sent to all others alike.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     pub from: String,

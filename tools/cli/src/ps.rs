@@ -1,18 +1,12 @@
 //! `weft ps`: the jobs of this user on this host, and what each rank is doing.
-//!
-//! The ranks do not help: their status pages stand in the job's shared memory, which is found through `/proc` and read
-//! like a file. What stands there is a claim of a program that may be broken, and is treated as one.
 
-mod find;
-mod process;
-mod read;
 mod show;
 mod sockets;
 
 use anyhow::{Context, Result};
-use read::Job;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
+use weft_ranks::{Job, Whose, segments};
 use weft_wire::status::{COUNTERS, Counter};
 
 /// Options of `weft ps`.
@@ -73,7 +67,7 @@ pub fn run(given: Arguments) -> Result<i32> {
 
 fn snapshot() -> Result<Vec<Job>> {
     let mut jobs: Vec<Job> =
-        find::segments().context("cannot look for processes in /proc")?.iter().map(Job::read).collect();
+        segments(Whose::Own).context("cannot look for processes in /proc")?.iter().map(Job::read).collect();
     jobs.sort_by(|a, b| (a.started_ns, &a.name).cmp(&(b.started_ns, &b.name)));
     Ok(jobs)
 }

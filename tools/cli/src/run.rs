@@ -385,9 +385,10 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let timeout = given.timeout.or(defaults.timeout);
     let partition = hosts.as_ref().and_then(hosts::Given::partition);
+    let id = JobId::new();
     let (room, hosts) = match hosts {
         None => (None, None),
-        Some(hosts) => match hosts.ask(size, Wishes::of(&programs, timeout))? {
+        Some(hosts) => match hosts.ask(size, Wishes::of(id.clone(), &programs, timeout))? {
             Some((room, hosts)) => (Some(room), hosts),
             None => (None, hosts.spread(size)?),
         },
@@ -395,7 +396,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
     let tag = given.tag_output || defaults.tag;
     let job = Job {
         front: FRONT.to_owned(),
-        id: JobId::new(),
+        id,
         programs,
         bind: given.bind.unwrap_or(defaults.bind),
         stdin,

@@ -49,7 +49,7 @@ struct KeptView {
     json: Option<Bytes>,
 }
 
-impl<V: Fn() -> ClusterView> PageServer<V> {
+impl<V: Fn(bool) -> ClusterView> PageServer<V> {
     pub fn new(view: V, token: Option<String>) -> Self {
         let token = token.filter(|token| !token.is_empty());
         Self { view, token, kept: RefCell::default(), history: RefCell::default() }
@@ -61,7 +61,7 @@ impl<V: Fn() -> ClusterView> PageServer<V> {
         if kept.as_ref().is_some_and(|kept| kept.since.elapsed() > FRESH) {
             *kept = None;
         }
-        self.history.borrow_mut().add(&(self.view)());
+        self.history.borrow_mut().add(&(self.view)(false));
     }
 
     pub fn answer(&self, request: &Parts, peer: IpAddr) -> PageAnswer {
@@ -96,7 +96,7 @@ impl<V: Fn() -> ClusterView> PageServer<V> {
     fn with_view<T>(&self, read: impl FnOnce(&mut KeptView) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
         let fresh = kept.take().filter(|kept| kept.since.elapsed() <= FRESH);
-        let now = fresh.unwrap_or_else(|| KeptView { since: Instant::now(), view: (self.view)(), json: None });
+        let now = fresh.unwrap_or_else(|| KeptView { since: Instant::now(), view: (self.view)(true), json: None });
         read(kept.insert(now))
     }
 

@@ -170,7 +170,8 @@ function job(view, each) {
   node.open = opened.has(each.job);
   const inside = () => {
     const places = each.hosts.map(([name, count]) => name + ":" + count).join(", ");
-    const lines = [make("p", "quiet", each.size + " ranks, priority " + each.priority + ", on " + places)];
+    const lines = [make("p", "quiet", each.size + " ranks, priority " + each.priority + ", on " + places + "; weft ps calls it " +
+      (each.id || "nothing"))];
     if (each.ranks.length) lines.push(strip(each.ranks), make("div", "rows", null, blocked(each.ranks)));
     if (node.children.length === 1) node.append(make("div", "inner", null, ...lines));
   };

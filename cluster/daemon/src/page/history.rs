@@ -16,9 +16,9 @@ pub struct History {
     /// Of the last sample, in seconds since 1970.
     time: u64,
     samples: VecDeque<HourSample>,
-    /// What the traffic had been then.
+    /// What the traffic had been then, if that was known: it is while somebody looks.
     #[serde(skip)]
-    bytes: u64,
+    bytes: Option<u64>,
 }
 
 /// A moment of the whole cluster.
@@ -42,9 +42,9 @@ impl History {
             return;
         }
         let seconds = view.time - self.time;
-        let bytes = view.traffic.iter().map(|flow| flow.bytes).fold(0, u64::saturating_add);
+        let bytes = view.traffic.iter().map(|flow| flow.bytes).reduce(u64::saturating_add);
         // What the jobs that have ended had sent is gone from the sum. The first sample knows no time before it.
-        let more = if self.samples.is_empty() { 0 } else { bytes.saturating_sub(self.bytes) };
+        let more = bytes.zip(self.bytes).map_or(0, |(bytes, before)| bytes.saturating_sub(before));
         let alive = view.members.iter().filter(|member| member.standing == MemberStanding::Alive);
         let load: f64 = alive.filter_map(|member| member.load.as_ref()).map(|load| load.load).sum();
         self.samples.push_back(HourSample {

@@ -52,11 +52,11 @@ const HEAD_BYTES: usize = 8 << 10;
 /// How long nobody is let in after a failure, of which the usual one is that there are no descriptors left.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// Serves the page until it is dropped. `view` is asked once in a second at most; `token` is what others than this host
-/// need, and without one they see nothing.
+/// Serves the page until it is dropped. `view` is asked once in a second at most, with whether somebody looks, or only the
+/// history has to go on; `token` is what others than this host need, and without one they see nothing.
 ///
 /// It runs on a `LocalSet`.
-pub async fn serve(listener: TcpListener, view: impl Fn() -> ClusterView + 'static, token: Option<String>) {
+pub async fn serve(listener: TcpListener, view: impl Fn(bool) -> ClusterView + 'static, token: Option<String>) {
     let page = Rc::new(PageServer::new(view, token));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut samples = interval(history::EVERY);
@@ -83,7 +83,7 @@ pub async fn serve(listener: TcpListener, view: impl Fn() -> ClusterView + 'stat
 
 async fn connection<V>(stream: TcpStream, peer: SocketAddr, page: Rc<PageServer<V>>) -> hyper::Result<()>
 where
-    V: Fn() -> ClusterView + 'static,
+    V: Fn(bool) -> ClusterView + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = page.answer(&request.into_parts().0, peer.ip());

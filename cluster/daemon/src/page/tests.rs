@@ -23,8 +23,8 @@ fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Parts {
     builder.method(method).uri(path).body(()).expect("a request").into_parts().0
 }
 
-fn page(token: Option<&str>) -> PageServer<impl Fn() -> ClusterView> {
-    PageServer::new(|| made::view(12, 0), token.map(str::to_owned))
+fn page(token: Option<&str>) -> PageServer<impl Fn(bool) -> ClusterView> {
+    PageServer::new(|_| made::view(12, 0), token.map(str::to_owned))
 }
 
 fn status(answer: &PageAnswer) -> u16 {
@@ -36,7 +36,7 @@ fn header<'a>(answer: &'a PageAnswer, name: &str) -> &'a str {
 }
 
 /// Runs this beside a page on a free port. Time stands still, and goes on as far as is needed when all wait.
-fn beside_page<R: Future>(view: impl Fn() -> ClusterView + 'static, run: impl FnOnce(SocketAddr) -> R) {
+fn beside_page<R: Future>(view: impl Fn(bool) -> ClusterView + 'static, run: impl FnOnce(SocketAddr) -> R) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("made");
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -69,7 +69,7 @@ async fn got(place: SocketAddr, path: &str) -> String {
 #[test]
 fn a_browser_gets_a_page_that_loads_nothing_else_and_its_data() {
     beside_page(
-        || made::view(12, 0),
+        |_| made::view(12, 0),
         |place| async move {
             let page = got(place, "/").await;
             assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("text/html") && page.ends_with("</html>\n"));
@@ -114,7 +114,7 @@ fn this_host_reads_without_a_token_but_not_under_a_foreign_name() {
         assert_eq!(under(host), 401, "{host}");
     }
     assert_eq!(status(&page.answer(&request("GET", "/view.json", &[("host", "localhost")]), THERE)), 401);
-    let empty = PageServer::new(|| made::view(1, 0), Some(String::new()));
+    let empty = PageServer::new(|_| made::view(1, 0), Some(String::new()));
     assert_eq!(status(&empty.answer(&request("GET", "/?token=", &[]), THERE)), 401, "no token is no token");
 }
 
@@ -141,7 +141,7 @@ fn a_view_is_made_once_however_many_look() {
     let made = Rc::new(Cell::new(0));
     let counted = Rc::clone(&made);
     let page = PageServer::new(
-        move || {
+        move |_| {
             counted.set(counted.get() + 1);
             ClusterView::default()
         },
@@ -157,7 +157,7 @@ fn a_view_is_made_once_however_many_look() {
 #[test]
 fn who_sends_half_a_request_keeps_nobody_out() {
     beside_page(
-        || made::view(3, 0),
+        |_| made::view(3, 0),
         |place| async move {
             let mut halves = Vec::new();
             for _ in 0..2 * CONNECTIONS_MAX {
@@ -173,7 +173,7 @@ fn who_sends_half_a_request_keeps_nobody_out() {
 #[test]
 fn long_heads_bodies_and_noise_end_their_own_connection_only() {
     beside_page(
-        || made::view(3, 0),
+        |_| made::view(3, 0),
         |place| async move {
             let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
             let answer = sent(place, long.as_bytes()).await;

@@ -1,9 +1,8 @@
 //! Jobs as text for people.
 
-use super::process::Cpu;
-use super::read::{Blocked, Job, Rank, Stage};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weft_ranks::{Cpu, Job, Rank, Stage};
 use weft_records::show::bytes;
 
 /// Every job; one with more than `singly` ranks in groups of ranks that do the same.
@@ -60,7 +59,7 @@ fn singles(job: &Job) -> Vec<Row> {
     let mut rows = vec![heading("rank", "pid")];
     for rank in &job.ranks {
         let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
-        let since = rank.blocked.as_ref().filter(|_| alive(rank)).map(|b| format!(" for {}", seconds(b.seconds)));
+        let since = rank.blocked.as_ref().filter(|_| rank.is_alive()).map(|b| format!(" for {}", seconds(b.seconds)));
         let known_as = if rank.known_as.is_empty() { String::new() } else { format!(" ({})", rank.known_as) };
         let doing = doing(rank, true) + &since.unwrap_or_default() + &known_as;
         rows.push([
@@ -90,7 +89,7 @@ fn groups(job: &Job) -> Vec<Row> {
     let mut rows = vec![heading("ranks", "which")];
     for (doing, ranks) in groups {
         let which: Vec<u32> = ranks.iter().map(|rank| rank.rank).collect();
-        let waits = ranks.iter().filter(|rank| alive(rank)).filter_map(|rank| rank.blocked.as_ref());
+        let waits = ranks.iter().filter(|rank| rank.is_alive()).filter_map(|rank| rank.blocked.as_ref());
         let longest =
             waits.map(|blocked| blocked.seconds).fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))));
         let longest = longest.map(|longest| format!(" for up to {}", seconds(longest))).unwrap_or_default();
@@ -108,10 +107,6 @@ fn groups(job: &Job) -> Vec<Row> {
         ]);
     }
     rows
-}
-
-fn alive(rank: &Rank) -> bool {
-    rank.stage == Stage::Joined && !matches!(rank.cpu, Cpu::Gone | Cpu::Zombie)
 }
 
 fn cpu(rank: &Rank) -> &'static str {
@@ -134,29 +129,14 @@ fn doing(rank: &Rank, peer: bool) -> String {
     match (rank.stage, &rank.blocked) {
         (Stage::Absent, _) => "has not joined".into(),
         (Stage::Left, _) => format!("has left ({})", rank.left_by),
-        (Stage::Joined, _) if !alive(rank) => "died".into(),
-        (Stage::Joined, Some(blocked)) => blocked_text(blocked, peer),
+        (Stage::Joined, _) if !rank.is_alive() => "died".into(),
+        (Stage::Joined, Some(blocked)) => format!("blocked in {}", blocked.text(peer)),
         (Stage::Joined, None) if rank.counters.is_empty() => {
             "shows no status page (WEFT_STATUS=off, or another version of Weft)".into()
         }
         (Stage::Joined, None) if rank.cpu == Cpu::Running => "computing".into(),
         (Stage::Joined, None) => "not waiting for a message".into(),
     }
-}
-
-fn blocked_text(blocked: &Blocked, peer: bool) -> String {
-    let mut text = format!("blocked in {}", blocked.call);
-    if let Some(rank) = blocked.peer.filter(|_| peer) {
-        let way = if blocked.call.contains("end") && !blocked.call.contains("recv") { "to" } else { "from" };
-        let _ = write!(text, " {way} rank {rank}");
-    }
-    if let Some(tag) = blocked.tag {
-        let _ = write!(text, ", tag {tag}");
-    }
-    if let Some(communicator) = &blocked.communicator {
-        let _ = write!(text, ", {communicator}");
-    }
-    text
 }
 
 /// `0-3,7`
@@ -210,6 +190,7 @@ fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_ranks::Blocked;
 
     fn rank(number: u32, call: Option<&str>) -> Rank {
         let blocked = call.map(|call| Blocked {

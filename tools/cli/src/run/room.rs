@@ -2,7 +2,7 @@
 
 use std::io;
 use std::time::{Duration, Instant};
-use weft_agent::{Hosts, Job};
+use weft_agent::{Hosts, Job, JobId};
 use weft_cluster::hosts::{Host, Launch, Map};
 use weft_cluster::job::Program;
 use weft_records::JobRecord;
@@ -20,18 +20,20 @@ pub struct Wishes {
     pub priority: Option<i32>,
     /// How long it takes at most.
     pub seconds: Option<u64>,
-    /// What it is called.
+    /// What it is called, by its launcher and by its user.
+    pub id: JobId,
     pub program: String,
     pub arguments: Vec<String>,
 }
 
 impl Wishes {
     /// What a job of these programs tells the daemon, which ends after this time.
-    pub fn of(programs: &[Program], timeout: Option<Duration>) -> Self {
+    pub fn of(id: JobId, programs: &[Program], timeout: Option<Duration>) -> Self {
         let first = programs.first();
         let words =
             |program: &Program| program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         Self {
+            id,
             seconds: timeout.map(|time| time.as_secs().max(1)),
             program: first.map_or_else(String::new, |first| first.program.clone()),
             arguments: first.map(words).unwrap_or_default(),
@@ -61,8 +63,8 @@ impl JobRoom {
         wishes: Wishes,
     ) -> Result<Option<(Self, Grant, bool)>, String> {
         let Some(mut client) = find(front).filter(|client| client.cluster == cluster) else { return Ok(None) };
-        let about =
-            Description { program: wishes.program, arguments: wishes.arguments, ranks, ..Description::default() };
+        let Wishes { id, program, arguments, .. } = wishes;
+        let about = Description { id: id.as_str().to_owned(), program, arguments, ranks, since: 0 };
         let demand = Demand::Place(Placing {
             partition: Some(partition.to_owned()),
             ranks: Some(ranks),

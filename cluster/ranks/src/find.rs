@@ -1,4 +1,4 @@
-//! Where the segments of this user's jobs are: among the open descriptors of its processes.
+//! Where the segments of jobs are: among the open descriptors of processes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,6 +10,8 @@ use std::path::Path;
 pub struct Found {
     pub file: File,
     pub holders: Vec<u32>,
+    /// Whose the first of them is.
+    pub user: u32,
     /// Device and inode.
     identity: (u64, u64),
 }
@@ -31,24 +33,34 @@ impl Found {
 /// What the kernel calls our memory.
 const LINK: &str = "/memfd:weft-segment";
 
-/// Every segment that a process of this user holds.
+/// Whose processes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of this user.
+    Own,
+    /// All that this process may look into.
+    All,
+}
+
+/// Every segment that a process holds.
 ///
 /// # Errors
 /// `/proc` cannot be read. Processes that end meanwhile are no error.
-pub fn segments() -> io::Result<Vec<Found>> {
-    let user = fs::metadata("/proc/self")?.uid();
+pub fn segments(whose: Whose) -> io::Result<Vec<Found>> {
+    let own = fs::metadata("/proc/self")?.uid();
     let mut found: BTreeMap<(u64, u64), Found> = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let Ok(entry) = entry else { continue };
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if entry.metadata().is_ok_and(|process| process.uid() == user) {
-            look_at(pid, &entry.path().join("fd"), &mut found);
+        let Ok(user) = entry.metadata().map(|process| process.uid()) else { continue };
+        if whose == Whose::All || user == own {
+            look_at(pid, user, &entry.path().join("fd"), &mut found);
         }
     }
     Ok(found.into_values().collect())
 }
 
-fn look_at(pid: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>) {
+fn look_at(pid: u32, user: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>) {
     let Ok(entries) = fs::read_dir(descriptors) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if !fs::read_link(&path).is_ok_and(|link| link.to_str().is_some_and(|link| link.starts_with(LINK))) {
@@ -56,8 +68,8 @@ fn look_at(pid: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>
         }
         let Ok(file) = File::open(&path) else { continue };
         let Ok(identity) = file.metadata().map(|data| (data.dev(), data.ino())) else { continue };
-        let holders =
-            &mut found.entry(identity).or_insert_with(|| Found { file, holders: Vec::new(), identity }).holders;
+        let new = || Found { file, holders: Vec::new(), user, identity };
+        let holders = &mut found.entry(identity).or_insert_with(new).holders;
         if !holders.contains(&pid) {
             holders.push(pid);
         }

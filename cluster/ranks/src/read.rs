@@ -1,7 +1,7 @@
 //! From a segment's bytes to what its job does.
 
-use super::find::Found;
-use super::process::{Cpu, uptime_ns};
+use crate::find::Found;
+use crate::process::{Cpu, uptime_ns};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
 use weft_wire::status::{COUNTER_NAMES, Page};
 
-/// One job of this user.
+/// One job, as far as it is on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Job {
     /// The launcher's name for it, or the first process's id where there was no launcher.
@@ -197,6 +197,31 @@ impl From<weft_wire::status::Blocked> for Blocked {
         let seconds = uptime_ns().saturating_sub(page.since_ns) as f64 / 1e9;
         let communicator = communicator(&page);
         Self { call: page.call, peer: page.peer, tag: page.tag, communicator, seconds }
+    }
+}
+
+impl Blocked {
+    /// In words; with `peer`, for whom it waits.
+    pub fn text(&self, peer: bool) -> String {
+        let mut text = self.call.clone();
+        if let Some(rank) = self.peer.filter(|_| peer) {
+            let way = if self.call.contains("end") && !self.call.contains("recv") { "to" } else { "from" };
+            text += &format!(" {way} rank {rank}");
+        }
+        if let Some(tag) = self.tag {
+            text += &format!(", tag {tag}");
+        }
+        if let Some(communicator) = &self.communicator {
+            text += &format!(", {communicator}");
+        }
+        text
+    }
+}
+
+impl Rank {
+    /// Whether it takes part, and its process lives.
+    pub fn is_alive(&self) -> bool {
+        self.stage == Stage::Joined && !matches!(self.cpu, Cpu::Gone | Cpu::Zombie)
     }
 }
 
