@@ -57,6 +57,8 @@ pub enum Errand {
     Granted { job: JobName, held: HeldSlots },
     /// A job is over.
     Over { job: JobName },
+    /// Whether the launcher of a job is here, or is about to be, or a door of it.
+    Holds { job: JobName },
     /// A job will enter: its user, and what it shows.
     Admit { job: JobName, user: String, priority: i32 },
     /// How a host is, when something has changed there. Answered with the version of the database.
@@ -77,6 +79,7 @@ pub enum Response {
     Last(ClusterReply),
     Admitted(Pass),
     Ranks(Vec<JobRanks>),
+    Holds(bool),
     Version(u64),
     Failed(String),
 }

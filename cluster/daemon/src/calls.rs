@@ -106,6 +106,7 @@ impl Daemon {
                 self.decide();
                 Response::Last(ClusterReply::Done)
             }
+            Errand::Holds { job } => Response::Holds(self.holds(&job)),
             Errand::Admit { job, user, priority } => match self.tickets.borrow_mut().admit(job, user, priority) {
                 Ok(pass) => Response::Admitted(pass),
                 Err(error) => Response::Failed(error.to_string()),

@@ -11,7 +11,6 @@ use crate::door::Tickets;
 use crate::home::Home;
 use crate::log;
 use crate::orders::{OrderVerdict, Orders};
-use crate::ranks::RanksSeen;
 use crate::records::Records;
 use crate::report::HostReport;
 use crate::seal::Secret;
@@ -42,16 +41,24 @@ pub struct Me {
     pub file: DatabaseFile,
 }
 
+/// Those who wait for a verdict, each with a number of its own.
+#[derive(Default)]
+pub struct Seekers {
+    pub all: HashMap<JobName, (u64, mpsc::UnboundedSender<OrderVerdict>)>,
+    /// The number of the last one.
+    pub last: u64,
+}
+
 pub struct Daemon {
     pub me: Me,
     pub cluster: RefCell<(Rc<Cluster>, String)>,
     pub home: Home,
+    /// Jobs of this host that may have been granted something and do not want it any more.
+    pub lost: RefCell<Vec<JobName>>,
     pub tickets: RefCell<Tickets>,
     pub orders: RefCell<Orders>,
     /// Those who wait for a verdict of ours.
-    pub seekers: RefCell<HashMap<JobName, (u64, mpsc::UnboundedSender<OrderVerdict>)>>,
-    /// Of the last one who began to wait.
-    pub seeker: Cell<u64>,
+    pub seekers: RefCell<Seekers>,
     pub heard: RefCell<HashMap<String, HostReport>>,
     /// Members that are not alive, and since when.
     pub silent: RefCell<HashMap<String, Instant>>,
@@ -67,7 +74,6 @@ pub struct Daemon {
     pub stop: Notify,
     pub askers: Askers,
     pub glance: Glance,
-    pub ranks: RanksSeen,
     /// Where the page is.
     pub page: RefCell<Option<SocketAddr>>,
 }
@@ -84,10 +90,10 @@ impl Daemon {
             me,
             cluster: RefCell::new((Rc::new(cluster), text)),
             home,
+            lost: RefCell::default(),
             tickets: RefCell::default(),
             orders: RefCell::default(),
             seekers: RefCell::default(),
-            seeker: Cell::new(0),
             heard: RefCell::default(),
             silent: RefCell::default(),
             links: RefCell::default(),
@@ -100,7 +106,6 @@ impl Daemon {
             stop: Notify::new(),
             askers: Askers::default(),
             glance: Glance::default(),
-            ranks: RanksSeen::default(),
             page: RefCell::default(),
         });
         daemon.find_jobs_again()?;

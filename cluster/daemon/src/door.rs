@@ -46,10 +46,12 @@ pub struct Admission {
     priority: i32,
 }
 
-/// Jobs that may enter.
+/// Jobs that may enter, and those that have.
 #[derive(Default)]
 pub struct Tickets {
     given: HashMap<TicketId, (Admission, Instant)>,
+    /// How many doors each has here that are open.
+    inside: HashMap<JobName, usize>,
 }
 
 impl Tickets {
@@ -66,6 +68,23 @@ impl Tickets {
         let pass = Pass { addresses: Vec::new(), ticket: hex(&ticket), secret: hex(&secret) };
         self.given.insert(ticket, (Admission { ticket, secret, job, user, priority }, Instant::now()));
         Ok(pass)
+    }
+
+    /// A door is opened for a job.
+    pub fn enter(&mut self, job: &JobName) {
+        *self.inside.entry(job.clone()).or_default() += 1;
+    }
+
+    /// It is closed.
+    pub fn leave(&mut self, job: &JobName) {
+        if let Some(count) = self.inside.get_mut(job) {
+            *count -= 1;
+            self.inside.retain(|_, count| *count > 0);
+        }
+    }
+
+    pub fn is_inside(&self, job: &JobName) -> bool {
+        self.inside.contains_key(job)
     }
 
     pub fn take(&mut self, ticket: TicketId) -> Option<Admission> {
@@ -315,6 +334,17 @@ mod tests {
         assert_eq!(hex(&admission.secret), pass.secret);
         assert!(tickets.take(ticket).is_none());
         assert!(tickets.take([0; 16]).is_none());
+    }
+
+    #[test]
+    fn a_job_is_inside_until_its_last_door_is_closed() {
+        let (mut tickets, job) = (Tickets::default(), JobName::new("node1", 1));
+        let mut seen = vec![tickets.is_inside(&job)];
+        for step in [Tickets::enter, Tickets::enter, Tickets::leave, Tickets::leave, Tickets::leave] {
+            step(&mut tickets, &job);
+            seen.push(tickets.is_inside(&job));
+        }
+        assert_eq!(seen, [false, true, true, true, false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::launcher::{LauncherProcess, start_of, uids_of};
 use crate::records::BegunJob;
 use crate::report::{RunningJob, now};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 use weft_records::{JobRecord, ProgramRecord};
@@ -18,6 +18,8 @@ use weft_requests::{Grant, JobName};
 #[derive(Default)]
 pub struct Home {
     jobs: RefCell<BTreeMap<u64, Rc<Launched>>>,
+    /// Jobs that want room.
+    wanted: RefCell<BTreeSet<u64>>,
     last: Cell<u64>,
 }
 
@@ -37,6 +39,19 @@ impl Home {
     pub fn new_number(&self) -> u64 {
         self.last.set(self.last.get() + 1);
         self.last.get()
+    }
+
+    /// A job wants room, until it is said that it does not.
+    pub fn want(&self, number: u64) {
+        self.wanted.borrow_mut().insert(number);
+    }
+
+    pub fn want_no_more(&self, number: u64) {
+        self.wanted.borrow_mut().remove(&number);
+    }
+
+    pub fn is_wanted(&self, number: u64) -> bool {
+        self.wanted.borrow().contains(&number)
     }
 
     pub fn job(&self, number: u64) -> Option<Rc<Launched>> {

@@ -159,6 +159,8 @@ impl Daemon {
         (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
         let number = self.home.new_number();
         let job = JobName::new(&self.me.member, number);
+        let mut wanted = Wanted { daemon: self, job: &job, number, is_settled: false };
+        self.home.want(number);
         let mut begun = Instant::now();
         loop {
             let mut failed = None;
@@ -186,9 +188,13 @@ impl Daemon {
                                 ..placing.about.clone()
                             };
                             self.begin_job(asker, number, &about, JobHosts::of(&grant));
+                            wanted.is_settled = true;
                             return ClusterReply::Placed(grant);
                         }
-                        Response::Last(other) => return other,
+                        Response::Last(other) => {
+                            wanted.is_settled = true;
+                            return other;
+                        }
                         other => failed = Some(anyhow!("server '{server}' answered {other:?}")),
                     }
                 }
@@ -204,6 +210,21 @@ impl Daemon {
             }
             tokio::time::sleep(AGAIN).await;
         }
+    }
+
+    /// Gives back what jobs may have been granted that nobody wants any more.
+    pub fn release_lost(self: &Rc<Self>) {
+        for job in self.lost.take() {
+            let daemon = Rc::clone(self);
+            tokio::task::spawn_local(async move { daemon.release(&job).await });
+        }
+    }
+
+    /// Whether a job has its launcher here, or wants room for it, or has entered.
+    pub fn holds(&self, job: &JobName) -> bool {
+        let number = job.parts().filter(|(home, _)| *home == self.me.member).map(|(_, number)| number);
+        let is_here = number.is_some_and(|number| self.home.job(number).is_some() || self.home.is_wanted(number));
+        is_here || self.tickets.borrow().is_inside(job)
     }
 
     /// Gives the room of a job back.
@@ -236,13 +257,36 @@ impl Daemon {
     ///
     /// # Errors
     /// The process cannot be started.
-    pub fn open_door(&self, stream: TcpStream, admission: &Admission) -> Result<()> {
+    pub fn open_door(self: &Rc<Self>, stream: TcpStream, admission: &Admission) -> Result<()> {
         let connection: OwnedFd = stream.into_std()?.into();
         let mut command = Command::new("/proc/self/exe");
         command.arg("door").env_clear().env(door::VARIABLE, serde_json::to_string(admission)?);
         command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit());
         let mut child = command.spawn()?;
-        tokio::task::spawn_local(async move { child.wait().await });
+        self.tickets.borrow_mut().enter(&admission.job);
+        let (daemon, job) = (Rc::clone(self), admission.job.clone());
+        tokio::task::spawn_local(async move {
+            let _ = child.wait().await;
+            daemon.tickets.borrow_mut().leave(&job);
+        });
         Ok(())
+    }
+}
+
+/// A job that wants room. Where nobody wants it any more, a grant that is on its way is given back.
+struct Wanted<'a> {
+    daemon: &'a Daemon,
+    job: &'a JobName,
+    number: u64,
+    is_settled: bool,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.daemon.home.want_no_more(self.number);
+        if !self.is_settled {
+            self.daemon.lost.borrow_mut().push(self.job.clone());
+            self.daemon.tell_of_change();
+        }
     }
 }

@@ -46,8 +46,9 @@ use beginning::Beginning;
 use clap::{Parser, Subcommand};
 use daemon::{Daemon, Me};
 use seal::{NoPreamble, PREAMBLE_BYTES, Preamble};
-use std::cell::Cell;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -88,9 +89,9 @@ struct ServeArguments {
     /// Have no terminal, which whoever starts it may have
     #[arg(long, hide = true)]
     detach: bool,
-    /// Where the page for browsers is served [default: port 7338 of this host alone, 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7338")]
-    page: SocketAddr,
+    /// Where the page for browsers is served [default: this host alone, 127.0.0.1, on the port after that of the cluster, 7338]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    page: Option<SocketAddr>,
     /// What others than this host must show to see the page: a file with one word, which only its owner can read
     #[arg(long, value_name = "FILE")]
     page_token: Option<PathBuf>,
@@ -151,10 +152,12 @@ async fn serve(given: ServeArguments) -> Result<()> {
     let others = listen(&places).await?;
     let sockets = Rc::new(alive::bind(&places).await?);
     let user = nix::unistd::User::from_uid(uid.into())?.map_or_else(String::new, |user| user.name);
-    let daemon = Daemon::new(Me { member, uid, user, key, file: DatabaseFile::new(file, trouble) }, cluster, text, records)?;
+    let page = given.page.or_else(|| Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), cluster.port.checked_add(1)?)));
+    let daemon =
+        Daemon::new(Me { member, uid, user, key, file: DatabaseFile::new(file, trouble) }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
-    serve_page(&daemon, given.page, given.page_token.as_deref()).await?;
+    serve_page(&daemon, page, given.page_token.as_deref()).await?;
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         () = accept_clients(&daemon, clients) => {}
@@ -180,7 +183,8 @@ fn raise_limit() {
 }
 
 /// The page is no reason not to serve jobs: where its place is taken, that is told.
-async fn serve_page(daemon: &Rc<Daemon>, place: SocketAddr, token: Option<&Path>) -> Result<()> {
+async fn serve_page(daemon: &Rc<Daemon>, place: Option<SocketAddr>, token: Option<&Path>) -> Result<()> {
+    let Some(place) = place else { return Ok(()) };
     let token = token.map(weft_lanes::key::content).transpose()?;
     let token = token.map(|token| String::from_utf8_lossy(&token).trim().to_owned());
     match TcpListener::bind(place).await {
@@ -249,29 +253,29 @@ async fn accept_clients(daemon: &Rc<Daemon>, listener: UnixListener) {
     }
 }
 
-/// How many may be connected that have not said who they are.
-const MOST_STRANGERS: usize = 256;
+/// How many may be connected that have not said who they are, and how many of them from one address.
+const MOST_STRANGERS: usize = 512;
+const MOST_FROM_ONE: usize = 64;
 /// How long they may take.
 const INTRODUCTION: Duration = Duration::from_secs(4);
 
 async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
-    let strangers = Rc::new(Cell::new(0_usize));
+    let strangers = Rc::new(Strangers::default());
     let each = listeners.into_iter().map(|listener| {
         let (daemon, strangers) = (Rc::clone(daemon), Rc::clone(&strangers));
         tokio::task::spawn_local(async move {
             loop {
-                let Ok((stream, _)) = listener.accept().await else {
+                let Ok((stream, from)) = listener.accept().await else {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                if strangers.get() >= MOST_STRANGERS {
-                    continue;
-                }
-                strangers.set(strangers.get() + 1);
-                let (daemon, strangers) = (Rc::clone(&daemon), Rc::clone(&strangers));
+                // Who has come says who it is before the next one comes, if it has said so already.
+                tokio::task::yield_now().await;
+                let Some(stranger) = Strangers::admit(&strangers, from.ip()) else { continue };
+                let daemon = Rc::clone(&daemon);
                 tokio::task::spawn_local(async move {
                     let introduced = tokio::time::timeout(INTRODUCTION, introduce(&daemon, stream)).await;
-                    strangers.set(strangers.get() - 1);
+                    drop(stranger);
                     if let Ok(Some(visitor)) = introduced {
                         welcome(daemon, visitor).await;
                     }
@@ -281,6 +285,36 @@ async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
     });
     for task in each.collect::<Vec<_>>() {
         let _ = task.await;
+    }
+}
+
+/// Those who are connected and have not said who they are, by their addresses.
+#[derive(Default)]
+struct Strangers(RefCell<HashMap<IpAddr, usize>>);
+
+/// One of them, for as long as it is one.
+struct Stranger(Rc<Strangers>, IpAddr);
+
+impl Strangers {
+    /// One more, if there are not too many: who opens many connections from one address keeps nobody else out.
+    fn admit(strangers: &Rc<Self>, from: IpAddr) -> Option<Stranger> {
+        let mut all = strangers.0.borrow_mut();
+        let of_it = all.get(&from).copied().unwrap_or(0);
+        if of_it >= MOST_FROM_ONE || all.values().sum::<usize>() >= MOST_STRANGERS {
+            return None;
+        }
+        all.insert(from, of_it + 1);
+        Some(Stranger(Rc::clone(strangers), from))
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let mut all = self.0.0.borrow_mut();
+        if let Some(count) = all.get_mut(&self.1) {
+            *count -= 1;
+            all.retain(|_, count| *count > 0);
+        }
     }
 }
 
@@ -319,5 +353,25 @@ async fn welcome(daemon: Rc<Daemon>, visitor: Visitor) {
                 log::say(format!("job {} cannot enter: {error:#}", admission.job));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_from_one_address_keep_no_other_out() {
+        let strangers = Rc::new(Strangers::default());
+        let admit = |host: u8| Strangers::admit(&strangers, IpAddr::from([192, 0, 2, host]));
+        let mut first: Vec<_> = std::iter::from_fn(|| admit(1)).collect();
+        assert_eq!(first.len(), MOST_FROM_ONE);
+        let second = admit(2).expect("another address");
+        drop((first.pop(), second));
+        assert!(admit(1).is_some());
+        let all: Vec<_> = (2..=255).flat_map(|host| std::iter::from_fn(move || Some(host)).map_while(admit)).collect();
+        assert_eq!(first.len() + all.len(), MOST_STRANGERS);
+        drop((first, all));
+        assert!(strangers.0.borrow().is_empty());
     }
 }

@@ -13,8 +13,9 @@ use weft_cluster::hosts::{Host, Map, spread};
 use weft_database::{Cluster, Partition};
 use weft_requests::JobName;
 
-/// A grant that its member has never told of ends after so many seconds.
+/// A grant that its member has never told of ends after so many seconds, and after so many it is asked.
 const UNCONFIRMED: u64 = 20;
+const DOUBTED: u64 = 2;
 /// What nobody has said.
 const NEVER: u64 = u64::MAX;
 
@@ -122,6 +123,21 @@ impl Orders {
             let granted = self.held.get(&job).map_or(now, |known| known.granted);
             self.held.insert(job, KnownJob { held, is_confirmed: true, granted });
         }
+    }
+
+    /// Grants of which their members should have told by now. Those of which they never did are taken back.
+    pub fn in_doubt(&mut self, now: u64) -> Vec<JobName> {
+        self.held.retain(|_, known| known.is_confirmed || now < known.granted + UNCONFIRMED);
+        let doubted = self.held.iter().filter(|(_, known)| !known.is_confirmed && now >= known.granted + DOUBTED);
+        doubted.map(|(job, _)| job.clone()).collect()
+    }
+
+    /// The jobs that a member has started, with the other members on which they are.
+    pub fn jobs_of(&self, member: &str) -> Vec<(JobName, Vec<String>)> {
+        let of = self.held.iter().filter(|(job, _)| job.parts().is_some_and(|(home, _)| home == member));
+        let others =
+            |held: &HeldSlots| held.hosts.iter().map(|(name, _)| name.clone()).filter(|name| name != member).collect();
+        of.map(|(job, known)| (job.clone(), others(&known.held))).collect()
     }
 
     /// A member has been silent for long: the jobs that it has started are over.

@@ -47,23 +47,23 @@ pub struct RanksSeen {
 impl Daemon {
     /// What the ranks of this host do.
     pub async fn own_ranks(self: &Rc<Self>) -> Vec<JobRanks> {
-        let is_fresh = self.ranks.at.get().is_some_and(|at| at.elapsed() < FRESH);
-        if !is_fresh && !self.ranks.is_reading.replace(true) {
+        let is_fresh = self.glance.ranks.at.get().is_some_and(|at| at.elapsed() < FRESH);
+        if !is_fresh && !self.glance.ranks.is_reading.replace(true) {
             let (sender, seen) = oneshot::channel();
             let (member, whose) = (self.me.member.clone(), if self.me.uid == 0 { Whose::All } else { Whose::Own });
             // Not one of the runtime's threads: whatever happens to it, the daemon can end.
             let begun = std::thread::Builder::new().spawn(move || sender.send(read(&member, whose)));
             let daemon = Rc::clone(self);
             let reading = tokio::task::spawn_local(async move {
-                *daemon.ranks.seen.borrow_mut() = seen.await.unwrap_or_default();
-                daemon.ranks.at.set(Some(Instant::now()));
-                daemon.ranks.is_reading.set(false);
+                *daemon.glance.ranks.seen.borrow_mut() = seen.await.unwrap_or_default();
+                daemon.glance.ranks.at.set(Some(Instant::now()));
+                daemon.glance.ranks.is_reading.set(false);
             });
             if begun.is_ok() {
                 let _ = tokio::time::timeout(READING, reading).await;
             }
         }
-        self.ranks.seen.borrow().clone()
+        self.glance.ranks.seen.borrow().clone()
     }
 
     /// What there is to see now, with what each rank does.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use weft_cluster::hosts::Map;
-use weft_database::PRIORITIES;
+use weft_database::{Member, PRIORITIES};
 use weft_requests::{ClusterReply, Grant, JobName, LoadView, MemberStanding, Placing};
 
 /// The jobs of a member that has been silent for so many seconds are over: the other hosts have given them up.
@@ -55,23 +55,57 @@ impl Daemon {
         self.begun.elapsed() >= LISTENS || names(&self.cluster()).iter().all(is_known)
     }
 
-    /// Another server has taken over, or jobs of members are over that have been silent for long.
-    pub fn look_after_orders(&self) {
+    /// Another server has taken over, or jobs are over of which nobody has said so.
+    pub fn look_after_orders(self: &Rc<Self>) {
         if !self.is_in_charge() {
             // Who waits here asks again, elsewhere.
-            self.seekers.borrow_mut().clear();
+            self.seekers.borrow_mut().all.clear();
             self.orders.borrow_mut().forget_wishes();
         }
         let mut silent = self.silent.borrow_mut();
-        for member in names(&self.cluster()) {
-            if matches!(self.alive.standing(&member).0, MemberStanding::Alive | MemberStanding::Unknown) {
-                silent.remove(&member);
-            } else if silent.entry(member.clone()).or_insert_with(Instant::now).elapsed() > GIVEN_UP {
-                self.orders.borrow_mut().bury(&member);
+        for Member { name, .. } in &self.cluster().members {
+            match self.alive.standing(name).0 {
+                MemberStanding::Alive | MemberStanding::Unknown => drop(silent.remove(name)),
+                // It has said goodbye, and its jobs may go on: those who have let them in know.
+                MemberStanding::Dead if self.is_in_charge() => self.look_after_jobs_of(name),
+                MemberStanding::Dead => {}
+                MemberStanding::Suspect => {
+                    if silent.entry(name.clone()).or_insert_with(Instant::now).elapsed() > GIVEN_UP {
+                        self.orders.borrow_mut().bury(name);
+                    }
+                }
             }
         }
         drop(silent);
+        let in_doubt = self.orders.borrow_mut().in_doubt(now());
+        for job in in_doubt.into_iter().filter(|_| self.is_in_charge()) {
+            let home = job.parts().map(|(home, _)| home.to_owned());
+            self.release_unless_held(job, home.into_iter().collect());
+        }
         self.decide();
+    }
+
+    /// The daemon of a member has ended in order. Its jobs have their slots as long as they are on other members.
+    fn look_after_jobs_of(self: &Rc<Self>, member: &str) {
+        let jobs = self.orders.borrow().jobs_of(member);
+        for (job, mut hosts) in jobs {
+            hosts.retain(|host| self.alive.standing(host).0 != MemberStanding::Dead);
+            self.release_unless_held(job, hosts);
+        }
+    }
+
+    /// Gives the room of a job back that none of these members has any more. One that does not answer may have it.
+    fn release_unless_held(self: &Rc<Self>, job: JobName, members: Vec<String>) {
+        let daemon = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            for member in members {
+                let errand = Errand::Holds { job: job.clone() };
+                if !matches!(daemon.ask_once(&member, errand).await, Ok(Response::Holds(false))) {
+                    return;
+                }
+            }
+            daemon.release(&job).await;
+        });
     }
 
     /// Takes a report in.
@@ -113,7 +147,7 @@ impl Daemon {
         let cluster = self.cluster();
         let verdicts = self.orders.borrow_mut().decide(&cluster, now(), |member| self.capacity(member));
         for (job, verdict) in verdicts {
-            if let Some((_, seeker)) = self.seekers.borrow().get(&job) {
+            if let Some((_, seeker)) = self.seekers.borrow().all.get(&job) {
                 let _ = seeker.send(verdict);
             }
         }
@@ -135,9 +169,13 @@ impl Daemon {
             }
         };
         let (seeker, mut verdicts) = mpsc::unbounded_channel();
-        let number = self.seeker.get() + 1;
-        self.seeker.set(number);
-        self.seekers.borrow_mut().insert(job.clone(), (number, seeker));
+        let number = {
+            let mut seekers = self.seekers.borrow_mut();
+            seekers.last += 1;
+            let number = seekers.last;
+            seekers.all.insert(job.clone(), (number, seeker));
+            number
+        };
         let mut seeking = Seeking { daemon: self, job: &job, number, is_served: false };
         self.decide();
         let mut last = None;
@@ -232,10 +270,10 @@ impl Drop for Seeking<'_> {
     fn drop(&mut self) {
         let mut seekers = self.daemon.seekers.borrow_mut();
         // The member may ask again for the same job, by another connection, before this one is known to be broken.
-        if seekers.get(self.job).is_none_or(|(number, _)| *number != self.number) {
+        if seekers.all.get(self.job).is_none_or(|(number, _)| *number != self.number) {
             return;
         }
-        seekers.remove(self.job);
+        seekers.all.remove(self.job);
         if !self.is_served {
             let mut orders = self.daemon.orders.borrow_mut();
             orders.forget_wish(self.job);

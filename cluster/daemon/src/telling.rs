@@ -26,6 +26,7 @@ impl Daemon {
         loop {
             self.reread();
             self.look_after_orders();
+            self.release_lost();
             if looked.elapsed() >= report::LOADED {
                 (load, looked) = (report::load(), Instant::now());
             }

@@ -88,9 +88,9 @@ impl Daemon {
         let file = self.me.file.path.display();
         let version = self.cluster().version;
         let trouble = match weft_database::read(&text) {
-            Err(mistakes) => mistakes.first().map(|mistake| {
-                format!("'{file}', {mistake}; the last good one, version {version}, is used")
-            }),
+            Err(mistakes) => mistakes
+                .first()
+                .map(|mistake| format!("'{file}', {mistake}; the last good one, version {version}, is used")),
             Ok(new) if new.name != self.cluster_name() => Some(format!("'{file}' is of cluster '{}' now", new.name)),
             Ok(new) if new.version <= version => {
                 Some(format!("'{file}' has changed, and its version, {}, has not: count it up", new.version))

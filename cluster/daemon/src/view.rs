@@ -2,6 +2,7 @@
 
 use crate::between::Asker;
 use crate::daemon::Daemon;
+use crate::ranks::RanksSeen;
 use crate::report::now;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,6 +18,8 @@ pub struct Glance {
     is_asked: Cell<bool>,
     /// When somebody has looked at the page last.
     looked: Cell<Option<Instant>>,
+    /// Of this host.
+    pub ranks: RanksSeen,
 }
 
 /// A page that nobody has looked at for so long asks no other daemon, so what it knows of the time then has gaps.

@@ -119,3 +119,18 @@ fn a_grant_is_kept_until_its_member_tells_of_it_and_then_as_long_as_it_does() {
     orders.heed("a", 10 + UNCONFIRMED, vec![]);
     assert_eq!(orders.used("a"), 0, "its launcher never began");
 }
+
+#[test]
+fn a_grant_of_which_its_member_does_not_tell_is_in_doubt_and_then_taken_back() {
+    let (cluster, mut orders) = (cluster(""), Orders::default());
+    ask(&mut orders, &cluster, 0, vec![wish(1, 4, None), wish(2, 4, None)]);
+    assert_eq!(orders.in_doubt(DOUBTED - 1), []);
+    let held = HeldSlots { user: "ann".to_owned(), partition: None, hosts: vec![("b".to_owned(), 4)], until: None };
+    orders.heed("a", 1, vec![(JobName::new("a", 2), held)]);
+    assert_eq!(orders.in_doubt(DOUBTED), [JobName::new("a", 1)]);
+    assert_eq!((orders.used("a"), orders.used("b")), (4, 4));
+    assert_eq!(orders.in_doubt(UNCONFIRMED), []);
+    assert_eq!((orders.used("a"), orders.used("b")), (0, 4));
+    assert_eq!(orders.jobs_of("a"), [(JobName::new("a", 2), vec!["b".to_owned()])]);
+    assert_eq!(orders.jobs_of("b"), []);
+}
