@@ -7,7 +7,7 @@ use crate::jobs::MOST_JOBS;
 use anyhow::{Context, Result, anyhow};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
@@ -65,7 +65,12 @@ async fn converse(daemon: &Rc<Daemon>, asker: &Asker, stream: UnixStream) -> Vec
     }
     while let Some(demand) = next(&mut reader).await {
         let reply = match demand {
-            Err(error) => ClusterReply::Refused(format!("this is nothing that weftd is asked: {error}")),
+            // What comes behind it may be the rest of it.
+            Err(error) => {
+                let refused = ClusterReply::Refused(format!("this is nothing that weftd is asked: {error:#}"));
+                let _ = say(&mut writer, &refused).await;
+                break;
+            }
             Ok(Demand::Place(placing)) => match place(daemon, asker, placing, &mut reader, &mut writer).await {
                 Some(reply) => reply,
                 None => break,
@@ -96,7 +101,7 @@ fn welcome(daemon: &Daemon, asker: &Asker, version: u32, weft: &str) -> ClusterR
 }
 
 /// The next thing that is asked; `None` when the client has gone.
-async fn next(reader: &mut BufReader<OwnedReadHalf>) -> Option<Result<Demand>> {
+async fn next(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<Result<Demand>> {
     let mut line = Vec::new();
     let bytes = reader.take(MOST_LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
     match line.strip_suffix(b"\n") {

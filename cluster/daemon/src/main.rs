@@ -24,6 +24,8 @@ mod calls;
 mod daemon;
 mod door;
 mod home;
+#[cfg(test)]
+mod hostile;
 mod jobs;
 mod launcher;
 mod local;

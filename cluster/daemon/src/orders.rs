@@ -19,6 +19,14 @@ const DOUBTED: u64 = 2;
 /// What nobody has said.
 const NEVER: u64 = u64::MAX;
 
+/// Slots that a job or a member has at most: what members say is added up.
+const MOST_SLOTS: usize = 1 << 32;
+
+/// Takes the number of slots that somebody has told as what it can be.
+pub fn bound(slots: &mut usize) {
+    *slots = (*slots).min(MOST_SLOTS);
+}
+
 /// What a job has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldSlots {
@@ -102,7 +110,8 @@ impl Orders {
     }
 
     /// Another server has given a job this, of which its member has not told yet.
-    pub fn note(&mut self, job: JobName, held: HeldSlots, now: u64) {
+    pub fn note(&mut self, job: JobName, mut held: HeldSlots, now: u64) {
+        held.hosts.iter_mut().for_each(|(_, slots)| bound(slots));
         self.held.entry(job).or_insert(KnownJob { held, is_confirmed: false, granted: now });
     }
 

@@ -3,7 +3,7 @@
 
 use crate::between::{Asker, Errand, Response, Responses};
 use crate::daemon::{Daemon, names};
-use crate::orders::{Capacity, HeldSlots, JobWish, OrderVerdict};
+use crate::orders::{Capacity, HeldSlots, JobWish, OrderVerdict, bound};
 use crate::report::{self, HostReport, now};
 use anyhow::{Result, anyhow, bail};
 use std::rc::Rc;
@@ -109,7 +109,10 @@ impl Daemon {
     }
 
     /// Takes a report in.
-    pub fn heed(self: &Rc<Self>, report: HostReport) -> Response {
+    pub fn heed(self: &Rc<Self>, mut report: HostReport) -> Response {
+        let views = report.jobs.iter_mut().map(|job| &mut job.view);
+        let told = views.flat_map(|view| view.hosts.iter_mut().map(|(_, slots)| slots).chain([&mut view.size]));
+        told.chain([&mut report.slots]).for_each(bound);
         let version = self.cluster().version;
         if report.load.version < version && report.member != self.me.member {
             self.give_database(report.member.clone(), self.cluster.borrow().1.clone());
