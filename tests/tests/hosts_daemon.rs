@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use weft_tests::namespaces::Namespaces;
-use weft_tests::tree;
+use weft_tests::{build, tree};
 
 /// Only what is stuck takes so long.
 const STUCK: Duration = Duration::from_secs(60);
@@ -75,6 +75,13 @@ impl Lab {
         let mut daemon = self.daemons[number - 1].take().expect("it runs");
         daemon.kill().expect("killed");
         daemon.wait().expect("ended");
+    }
+
+    /// Ends a daemon in order.
+    fn stop(&mut self, number: usize) {
+        let mut daemon = self.daemons[number - 1].take().expect("it runs");
+        said(self.on(number, "kill").arg(daemon.id().to_string()).output().expect("started"));
+        assert!(daemon.wait().expect("ended").success());
     }
 
     /// A command on a member.
@@ -322,4 +329,62 @@ fn a_daemon_of_another_key_is_not_let_in_and_a_newer_database_comes_to_all() {
     });
     assert!(fs::read_to_string(lab.file()).expect("read").contains("version = 2"));
     member.kill().and_then(|()| member.wait()).expect("ended");
+}
+
+#[test]
+fn a_daemon_that_begins_with_a_broken_file_uses_the_last_good_one_until_it_is_mended() {
+    let mut lab = Lab::with_daemons("");
+    let good = fs::read_to_string(lab.file()).expect("read");
+    lab.kill(1);
+    fs::write(lab.file(), good.replace("[[partition]]", "[[partition]")).expect("written");
+    lab.start(1);
+    let trouble = |view: &Value| view["members"][0]["trouble"].as_str().map(str::to_owned);
+    let view = lab.until("it is there, and tells", |view| {
+        view["members"][0]["standing"] == "alive" && trouble(view).is_some() && view["version"] == 1
+    });
+    let told = trouble(&view).expect("trouble");
+    assert!(told.contains("line ") && told.ends_with("the last good one, version 1, is used"), "{told}");
+    fs::write(lab.file(), good.replace("version = 1", "version = 2")).expect("written");
+    lab.until("the mended one is taken", |view| view["version"] == 2 && trouble(view).is_none());
+}
+
+#[test]
+fn what_ranks_wait_for_and_have_sent_is_told_to_who_looks() {
+    let lab = Lab::with_daemons("");
+    let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/mpi/hosts_waits.c");
+    let mut job = lab.weft(3, &["run", "--partition", "all", "--map", "host", "-n", "3"]);
+    let mut job = job.arg(program).spawn().expect("started");
+    let view = lab.until("all wait", |view| {
+        let ranks = view["jobs"][0]["ranks"].as_array();
+        ranks.is_some_and(|ranks| {
+            let waits = |rank: &&Value| rank["blocked"].as_str().is_some_and(|what| what.contains("tag 7"));
+            ranks.iter().filter(waits).count() == 3
+        })
+    });
+    assert_eq!(view["jobs"][0]["ranks"][2]["blocked"], "MPI_Recv from rank 0, tag 7, MPI_COMM_WORLD");
+    let sent = |from: usize| -> u64 {
+        let flows = view["traffic"].as_array().expect("flows").iter();
+        flows
+            .filter(|flow| flow["from"] == lab.hosts.name(from))
+            .map(|flow| flow["bytes"].as_u64().expect("bytes"))
+            .sum()
+    };
+    assert!(sent(1) >= 2 << 20 && sent(2) < 1 << 20, "{}", view["traffic"]);
+    job.kill().and_then(|()| job.wait()).expect("killed");
+}
+
+#[test]
+fn a_job_whose_daemon_is_ended_in_order_keeps_its_slots_while_it_runs() {
+    let mut lab = Lab::with_daemons("");
+    let job = lab.job(6, "end").spawn().expect("started");
+    lab.began(6, "end");
+    lab.until("it is told of", |view| used(view) == 6);
+    lab.stop(1);
+    let is_second = |view: &Value| view["server"] == lab.hosts.name(2) && view["members"][0]["standing"] == "dead";
+    lab.until("the other server orders jobs, and knows it", |view| is_second(view) && used(view) == 6);
+    let reason = refused(lab.weft(3, &["run", "--partition", "all", "-n", "1", "true"]).output().expect("started"));
+    assert!(reason.contains("0 free slots"), "{reason}");
+    lab.end("end");
+    said(job.wait_with_output().expect("ended"));
+    lab.until("its slots are free", |view| used(view) == 0);
 }

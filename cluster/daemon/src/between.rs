@@ -59,8 +59,8 @@ pub enum Errand {
     Over { job: JobName },
     /// Whether the launcher of a job is here, or is about to be, or a door of it.
     Holds { job: JobName },
-    /// A job will enter: its user, and what it shows.
-    Admit { job: JobName, user: String, priority: i32 },
+    /// A job will enter: its user, and what it has.
+    Admit { job: JobName, user: String, priority: i32, partition: Option<String> },
     /// How a host is, when something has changed there. Answered with the version of the database.
     Heed(Box<HostReport>),
     /// Nothing has changed there since. Answered like that, or not where nothing was heard before.

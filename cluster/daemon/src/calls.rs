@@ -107,10 +107,13 @@ impl Daemon {
                 Response::Last(ClusterReply::Done)
             }
             Errand::Holds { job } => Response::Holds(self.holds(&job)),
-            Errand::Admit { job, user, priority } => match self.tickets.borrow_mut().admit(job, user, priority) {
-                Ok(pass) => Response::Admitted(pass),
-                Err(error) => Response::Failed(error.to_string()),
-            },
+            Errand::Admit { job, user, priority, partition } => {
+                let first = self.runs_first(partition.as_deref(), priority);
+                match self.tickets.borrow_mut().admit(job, user, priority, first) {
+                    Ok(pass) => Response::Admitted(pass),
+                    Err(error) => Response::Failed(error.to_string()),
+                }
+            }
             Errand::Order { .. } | Errand::For { .. } | Errand::Ranks => Response::Failed("it needs others".to_owned()),
         }
     }

@@ -123,18 +123,18 @@ impl Daemon {
     /// Writes what must last. A job goes on where that fails, and the failure is told once.
     pub fn keep(&self, write: impl FnOnce(&Records) -> Result<()>) {
         if let Err(error) = write(&self.records) {
-            let told = format!("records cannot be written: {error:#}");
-            if self.trouble.borrow().as_ref() != Some(&told) {
-                log::say(&told);
-                *self.trouble.borrow_mut() = Some(told);
-            }
+            self.say_once(format!("records cannot be written: {error:#}"));
         }
     }
 
     /// Tells of another version, each once: whoever has it connects again and again.
     pub fn tell_of_version(&self, version: u8) {
         let ours = crate::seal::VERSION;
-        let told = format!("a daemon of version {version} has connected, and this is {ours}");
+        self.say_once(format!("a daemon of version {version} has connected, and this is {ours}"));
+    }
+
+    /// Says what is wrong, unless it was the last thing that was.
+    pub fn say_once(&self, told: String) {
         if self.trouble.borrow().as_ref() != Some(&told) {
             log::say(&told);
             *self.trouble.borrow_mut() = Some(told);

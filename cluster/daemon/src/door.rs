@@ -6,6 +6,8 @@
 //! output are the agent's. Both ends of the way are processes of the job, so daemons may end under it. A host that is silent
 //! for [`SILENCE`] is given up by both.
 
+use crate::launcher::run_first;
+use crate::log;
 use crate::seal::{self, MOST_PART_BYTES, Preamble, SealedReader, SealedWriter, Secret, TicketId};
 use anyhow::{Context, Result, anyhow, bail};
 use nix::unistd::{User, initgroups, setgid, setuid};
@@ -44,6 +46,8 @@ pub struct Admission {
     pub job: JobName,
     user: String,
     priority: i32,
+    /// The real-time priority, where it has one.
+    first: Option<i32>,
 }
 
 /// Jobs that may enter, and those that have.
@@ -59,14 +63,14 @@ impl Tickets {
     ///
     /// # Errors
     /// Too many are let in, or the system gives no random numbers.
-    pub fn admit(&mut self, job: JobName, user: String, priority: i32) -> Result<Pass> {
+    pub fn admit(&mut self, job: JobName, user: String, priority: i32, first: Option<i32>) -> Result<Pass> {
         self.given.retain(|_, (_, since)| since.elapsed() < VALID);
         if self.given.values().filter(|(given, _)| given.user == user).count() >= MOST_TICKETS {
             bail!("{MOST_TICKETS} jobs of user '{user}' are about to enter already");
         }
         let (ticket, secret): (TicketId, Secret) = (random()?, random()?);
         let pass = Pass { addresses: Vec::new(), ticket: hex(&ticket), secret: hex(&secret) };
-        self.given.insert(ticket, (Admission { ticket, secret, job, user, priority }, Instant::now()));
+        self.given.insert(ticket, (Admission { ticket, secret, job, user, priority, first }, Instant::now()));
         Ok(pass)
     }
 
@@ -128,6 +132,11 @@ pub async fn serve() -> Result<()> {
     let admission: Admission = serde_json::from_str(&admission)?;
     let user =
         User::from_name(&admission.user)?.ok_or_else(|| anyhow!("no user '{}' is known here", admission.user))?;
+    if let Some(first) = admission.first
+        && let Err(error) = run_first(0, first)
+    {
+        log::say(format!("job {}: the policy of its partition, fifo, is not applied: {error}", admission.job));
+    }
     become_user(&user, admission.priority)?;
     let connection = std::io::stdin().as_fd().try_clone_to_owned()?;
     let stream = std::net::TcpStream::from(connection);
@@ -328,7 +337,7 @@ mod tests {
     #[test]
     fn a_ticket_is_good_once() {
         let mut tickets = Tickets::default();
-        let pass = tickets.admit(JobName::new("node1", 1), "ann".to_owned(), 0).expect("admitted");
+        let pass = tickets.admit(JobName::new("node1", 1), "ann".to_owned(), 0, None).expect("admitted");
         let ticket = unhex(&pass.ticket).expect("digits");
         let admission = tickets.take(ticket).expect("known");
         assert_eq!(hex(&admission.secret), pass.secret);

@@ -142,7 +142,7 @@ fn errands() -> Vec<Value> {
         json!({"Granted": {"job": "two.5", "held": held}}),
         json!({"Over": {"job": "two.5"}}),
         json!({"Holds": {"job": "one.1"}}),
-        json!({"Admit": {"job": "two.6", "user": "ann", "priority": 0}}),
+        json!({"Admit": {"job": "two.6", "user": "ann", "priority": 0, "partition": "lab"}}),
         json!({"Heed": report}),
         json!({"Still": {"member": "two", "load": load}}),
         json!({"Adopt": {"text": "name = \"lab\"\nversion = 1\n"}}),

@@ -4,6 +4,7 @@ use crate::between::{Asker, Errand, Response};
 use crate::daemon::{Daemon, names};
 use crate::door::{self, Admission};
 use crate::home::{JobHosts, Launched};
+use crate::launcher::run_first;
 use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
+use weft_database::SchedulingPolicy;
 use weft_records::{JobRecord, ProgramRecord};
 use weft_requests::{ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing};
 
@@ -75,17 +77,30 @@ impl Daemon {
         job
     }
 
-    /// Gives the launcher, and so the ranks that it starts here, the priority of the job. Where that is not permitted the job
-    /// goes on as it is.
+    /// Gives the launcher, and so the ranks that it starts here, the priority of the job, and the policy of its partition.
+    /// Where that is not permitted the job goes on as it is.
     fn prefer(&self, job: &Launched) {
-        let priority = job.begun.view.priority;
-        if self.me.uid == 0
-            && priority != 0
-            && job.has_launcher()
-            && let Some(pid) = Pid::from_raw(job.begun.pid)
+        let JobView { priority, partition, .. } = &job.begun.view;
+        let Some(pid) = Some(job.begun.pid).filter(|_| job.has_launcher()) else { return };
+        if let Some(first) = self.runs_first(partition.as_deref(), *priority)
+            && let Err(error) = run_first(pid, first)
         {
-            let _ = setpriority_process(Some(pid), -priority.clamp(-19, 20));
+            self.say_once(format!(
+                "the policy of partition '{}', fifo, is not applied: {error}",
+                partition.as_deref().unwrap_or_default()
+            ));
         }
+        if let Some(pid) = Pid::from_raw(pid).filter(|_| self.me.uid == 0 && *priority != 0) {
+            let _ = setpriority_process(Some(pid), -(*priority).clamp(-19, 20));
+        }
+    }
+
+    /// The real-time priority of a job's processes, where its partition has the policy `fifo`: the lowest, and higher by the
+    /// job's own. Kernels run what they need themselves with 50 and more.
+    pub fn runs_first(&self, partition: Option<&str>, priority: i32) -> Option<i32> {
+        let cluster = self.cluster();
+        let partition = cluster.partition(Some(partition?)).ok()?;
+        (partition.policy == SchedulingPolicy::Fifo).then(|| 1 + priority.clamp(0, partition.limits.highest.max(0)))
     }
 
     /// Records of all members that live, the newest first.
@@ -245,7 +260,8 @@ impl Daemon {
         if !view.hosts.iter().any(|(name, _)| name == host) {
             bail!("job {job} has no room on '{host}'");
         }
-        let errand = Errand::Admit { job: job.clone(), user: view.user, priority: view.priority };
+        let JobView { user, priority, partition, .. } = view;
+        let errand = Errand::Admit { job: job.clone(), user, priority, partition };
         match self.ask_once(host, errand).await? {
             Response::Admitted(pass) => Ok(Pass { addresses: self.addresses_of(host).await?, ..pass }),
             Response::Failed(reason) => bail!("member '{host}': {reason}"),

@@ -47,6 +47,25 @@ pub fn uids_of(pid: i32) -> Option<Vec<u32>> {
     line.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
+/// Has the kernel run a process, and what it will start, before all others as soon as it can (`SCHED_FIFO`), with a priority
+/// from 1 on.
+///
+/// # Errors
+/// The kernel does not permit it.
+pub fn run_first(pid: i32, priority: i32) -> io::Result<()> {
+    let given = libc::sched_param { sched_priority: priority };
+    // SAFETY: the structure lives through the call, which reads it.
+    if unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &raw const given) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    let why = match error.raw_os_error() {
+        Some(libc::EPERM) => "neither root's rights, RLIMIT_RTPRIO nor the control group's real-time share permit it",
+        _ => return Err(error),
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +77,18 @@ mod tests {
         assert_eq!(start_of(0), None);
         assert_eq!(uids_of(pid).expect("this process runs").len(), 4);
         assert_eq!(uids_of(0), None);
+    }
+    #[test]
+    fn what_the_kernel_does_not_permit_is_said() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("started");
+        let pid = child.id() as i32;
+        let error = run_first(pid, 1000).expect_err("there is no such priority");
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        match run_first(pid, 1) {
+            // SAFETY: it takes no pointer.
+            Ok(()) => assert_eq!(unsafe { libc::sched_getscheduler(pid) }, libc::SCHED_FIFO),
+            Err(error) => assert!(error.to_string().contains("RLIMIT_RTPRIO"), "{error}"),
+        }
+        child.kill().and_then(|()| child.wait()).expect("ended");
     }
 }
