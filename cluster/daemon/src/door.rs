@@ -33,8 +33,8 @@ const MOST_TICKETS: usize = 2048;
 /// How long a daemon that does not answer may take to begin again, and between two looks for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long the other side may take to hear how the command has ended.
-const LAST: Duration = Duration::from_secs(5);
+/// How long the other side may take to hear how the command has ended: it may be cut off for a while.
+const LAST: Duration = SILENCE;
 /// A host that says nothing for so long, and answers nothing, is given up.
 const SILENCE: Duration = Duration::from_secs(30);
 
