@@ -266,12 +266,16 @@ async fn end(writer: &mut SealedWriter, code: i32) -> Result<()> {
 /// # Errors
 /// The daemons do not let it in, or the host is lost.
 pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
-    let pass = ask_for_pass(job, host).await?;
-    let (ticket, secret) = (unhex(&pass.ticket), unhex(&pass.secret));
-    let (Some(ticket), Some(secret)) = (ticket, secret) else { bail!("the daemon's ticket is none") };
-    let stream = TcpStream::connect(&*pass.addresses).await.with_context(|| format!("host '{host}'"))?;
-    let (reader, mut writer) =
-        seal::initiate(seal::watched(stream, SILENCE)?, Preamble::Ticket(ticket), &secret).await?;
+    let begun = Instant::now();
+    let (reader, mut writer) = loop {
+        let pass = ask_for_pass(&job, host).await?;
+        match connect(&pass).await {
+            Ok(connected) => break connected,
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error.context(format!("host '{host}'"))),
+            // Its daemon has ended since it gave the ticket, and may begin again: then another one is good.
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
+    };
     seal::message::write(&mut writer, &serde_json::to_vec(words)?).await?;
     let feed = tokio::task::spawn_local(feed(writer));
     let code = show(reader).await;
@@ -279,9 +283,17 @@ pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
     code.with_context(|| format!("host '{host}'"))
 }
 
+/// Shows a ticket.
+async fn connect(pass: &Pass) -> Result<(SealedReader, SealedWriter)> {
+    let (ticket, secret) = (unhex(&pass.ticket), unhex(&pass.secret));
+    let (Some(ticket), Some(secret)) = (ticket, secret) else { bail!("the daemon's ticket is none") };
+    let stream = TcpStream::connect(&*pass.addresses).await?;
+    seal::initiate(seal::watched(stream, SILENCE)?, Preamble::Ticket(ticket), &secret).await
+}
+
 /// Asks the daemon of this host, which may just be beginning again.
-async fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
-    let demand = Demand::Enter { job, host: host.to_owned() };
+async fn ask_for_pass(job: &JobName, host: &str) -> Result<Pass> {
+    let demand = Demand::Enter { job: job.clone(), host: host.to_owned() };
     let begun = Instant::now();
     loop {
         let asked = ClusterClient::find().and_then(|daemon| match daemon {

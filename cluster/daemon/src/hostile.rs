@@ -25,16 +25,16 @@ const STUCK: Duration = Duration::from_secs(30);
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// A daemon in this process.
-struct Besieged {
+pub struct Besieged {
     _folder: tempfile::TempDir,
-    daemon: Rc<Daemon>,
+    pub daemon: Rc<Daemon>,
     clients: std::os::unix::net::SocketAddr,
     others: SocketAddr,
 }
 
 impl Besieged {
     /// `server` is in charge: jobs are placed where it is this one, `one`.
-    async fn up(server: &str) -> Self {
+    pub async fn up(server: &str) -> Self {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |what| {
             PANICKED.store(true, Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Besieged {
     }
 }
 
-fn run<F: Future<Output = ()>>(test: F) {
+pub fn run<F: Future<Output = ()>>(test: F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, test);
 }

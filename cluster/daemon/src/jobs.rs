@@ -28,7 +28,9 @@ const GRACE: u64 = 30;
 const LOOK: Duration = Duration::from_secs(1);
 /// Jobs of one user whose launchers are on this host.
 pub const MOST_JOBS: usize = 1024;
-/// Between two attempts to find a server for a job that waits.
+/// How long the daemon of a member that a job enters may take to begin again.
+const BEGINS: Duration = Duration::from_secs(3);
+/// Between two attempts to find a server for a job that waits, or to let one in.
 const AGAIN: Duration = Duration::from_millis(250);
 
 impl Daemon {
@@ -262,7 +264,15 @@ impl Daemon {
         }
         let JobView { user, priority, partition, .. } = view;
         let errand = Errand::Admit { job: job.clone(), user, priority, partition };
-        match self.ask_once(host, errand).await? {
+        let begun = Instant::now();
+        let response = loop {
+            match self.ask_once(host, errand.clone()).await {
+                // Its daemon may just be beginning again.
+                Err(_) if begun.elapsed() < BEGINS => tokio::time::sleep(AGAIN).await,
+                response => break response?,
+            }
+        };
+        match response {
             Response::Admitted(pass) => Ok(Pass { addresses: self.addresses_of(host).await?, ..pass }),
             Response::Failed(reason) => bail!("member '{host}': {reason}"),
             other => bail!("member '{host}' answered {other:?}"),

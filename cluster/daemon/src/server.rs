@@ -71,7 +71,7 @@ impl Daemon {
                 MemberStanding::Dead => {}
                 MemberStanding::Suspect => {
                     if silent.entry(name.clone()).or_insert_with(Instant::now).elapsed() > GIVEN_UP {
-                        self.orders.borrow_mut().bury(name);
+                        self.give_up(name);
                     }
                 }
             }
@@ -83,6 +83,12 @@ impl Daemon {
             self.release_unless_held(job, home.into_iter().collect());
         }
         self.decide();
+    }
+
+    /// The jobs of a member are over. If it comes back it has to tell everything again, not only what has changed.
+    pub fn give_up(&self, member: &str) {
+        self.orders.borrow_mut().bury(member);
+        self.heard.borrow_mut().remove(member);
     }
 
     /// The daemon of a member has ended in order. Its jobs have their slots as long as they are on other members.
@@ -139,7 +145,11 @@ impl Daemon {
             return Response::Failed(format!("nothing was heard of '{member}' before"));
         };
         report.load = load;
-        Response::Version(self.cluster().version)
+        let version = self.cluster().version;
+        if report.load.version < version && member != self.me.member {
+            self.give_database(member.to_owned(), self.cluster.borrow().1.clone());
+        }
+        Response::Version(version)
     }
 
     /// Decides what waits here.

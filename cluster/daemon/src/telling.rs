@@ -82,3 +82,33 @@ impl Daemon {
         tokio::task::spawn_local(async move { daemon.ask_once(&member, Errand::Adopt { text }).await.map(drop) });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::{Besieged, run};
+    use crate::report::RunningJob;
+    use weft_requests::{JobName, made};
+
+    #[test]
+    fn who_was_given_up_has_to_tell_everything_again() {
+        run(async {
+            let daemon = Besieged::up("one").await.daemon;
+            let mut view = made::view(4, 0).jobs.remove(0);
+            (view.job, view.hosts) = (JobName::new("two", 1), vec![("one".to_owned(), 1)]);
+            let jobs = vec![RunningJob { view, until: None }];
+            let report = HostReport { member: "two".to_owned(), jobs, ..daemon.own_report(report::load()) };
+            let still = || daemon.heed_still("two", report.load.clone());
+            let used = || daemon.orders.borrow().used("one");
+            assert!(matches!(still(), Response::Failed(_)));
+            assert!(matches!(daemon.heed(report.clone()), Response::Version(1)));
+            assert!(matches!(still(), Response::Version(1)));
+            assert_eq!(used(), 1);
+            daemon.give_up("two");
+            assert_eq!(used(), 0);
+            assert!(matches!(still(), Response::Failed(_)), "its job may go on");
+            daemon.heed(report.clone());
+            assert_eq!(used(), 1);
+        });
+    }
+}

@@ -71,8 +71,7 @@ impl Daemon {
     pub fn set_cluster(self: &Rc<Self>, cluster: Cluster, text: String) {
         self.keep(|records| records.remember(DATABASE, &text));
         for member in names(&self.cluster()).into_iter().filter(|name| cluster.member(name).is_none()) {
-            self.heard.borrow_mut().remove(&member);
-            self.orders.borrow_mut().bury(&member);
+            self.give_up(&member);
         }
         self.alive.set_members(&names(&cluster));
         *self.cluster.borrow_mut() = (Rc::new(cluster), text);
