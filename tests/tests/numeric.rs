@@ -24,3 +24,8 @@ fn passes_its_own_test(program: &str) {
 fn integers_are_sorted() {
     passes_its_own_test("is");
 }
+
+#[test]
+fn fields_are_transformed() {
+    passes_its_own_test("fft");
+}
