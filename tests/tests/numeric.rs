@@ -29,3 +29,8 @@ fn integers_are_sorted() {
 fn fields_are_transformed() {
     passes_its_own_test("fft");
 }
+
+#[test]
+fn potentials_are_found() {
+    passes_its_own_test("mg");
+}
