@@ -1,8 +1,5 @@
 // 3D-FFT, after the NAS parallel benchmarks: a field of random numbers on a box diffuses, which is solved by Fourier
 // transforms; after each step a checksum of the field is known.
-//
-// Build: mpicc -O3 -I apps/ranks apps/fft/*.c apps/ranks/run.c apps/ranks/picture.c apps/ranks/mpi.c -lm -o fft
-// With PVM it is pvm.c instead, cc, and $(pkg-config --cflags --libs weft-pvm).
 #include "cube.h"
 #include "nas.h"
 #include "picture.h"

@@ -1,7 +1,4 @@
 // Integer sort, after the NAS parallel benchmarks: the rank of each of many whole numbers among all.
-//
-// Build: mpicc -O3 -I apps/ranks apps/is/*.c apps/ranks/run.c apps/ranks/mpi.c -o is
-// With PVM: cc -O3 -I apps/ranks apps/is/*.c apps/ranks/run.c apps/ranks/pvm.c -o is $(pkg-config --cflags --libs weft-pvm)
 #include "problem.h"
 #include "ranks.h"
 #include "run.h"
@@ -61,10 +58,12 @@ int main(int count, char **words)
     static const struct usage USAGE = {.program = "is",
                                        .text = "Ranks whole numbers (NAS integer sort), ten times.",
                                        .classes = PROBLEM_CLASSES,
-                                       .ways = "keys counts"};
+                                       .option = "--way",
+                                       .about = "what ranks exchange",
+                                       .words = "keys counts"};
     struct run run = run_begin(&USAGE, count, words);
     const struct problem *problem = problem_of(run.class);
-    int by_counts = run.way ? strcmp(run.way, "counts") == 0 : counts_are_less(problem);
+    int by_counts = run.word ? strcmp(run.word, "counts") == 0 : counts_are_less(problem);
     int test_keys[PROBLEM_TESTS], wrong = 0;
     struct sort sort;
     sort_open(&sort, problem->keys, problem->range);

@@ -63,13 +63,12 @@ static _Noreturn void refuse(const struct usage *usage, const char *option, cons
 static _Noreturn void help(const struct usage *usage)
 {
     if (ranks.me == 0) {
-        printf("usage: %s [--class LETTER]%s%s\n\n%s\n\n", usage->program, usage->picture ? " [--picture FILE]" : "",
-               usage->ways ? " [--way WORD]" : "", usage->text);
+        printf("usage: %s [OPTION VALUE]...\n\n%s\n\n", usage->program, usage->text);
         printf("  --class LETTER   how much: one of %s (%c)\n", usage->classes, usage->classes[0]);
         if (usage->picture)
             printf("  --picture FILE   writes %s, as PPM\n", usage->picture);
-        if (usage->ways)
-            printf("  --way WORD       how ranks exchange: one of %s\n", usage->ways);
+        if (usage->option)
+            printf("  %s WORD       %s: one of %s\n", usage->option, usage->about, usage->words);
     }
     leave(0);
 }
@@ -92,10 +91,10 @@ static void take(struct run *run, const struct usage *usage, const char *option,
         run->class = value[0];
     } else if (strcmp(option, "--picture") == 0 && usage->picture) {
         run->picture = value;
-    } else if (strcmp(option, "--way") == 0 && usage->ways) {
-        if (!is_among(value, usage->ways))
-            refuse(usage, option, value, usage->ways);
-        run->way = value;
+    } else if (usage->option && strcmp(option, usage->option) == 0) {
+        if (!is_among(value, usage->words))
+            refuse(usage, option, value, usage->words);
+        run->word = value;
     } else {
         refuse(usage, "option", option, "what --help shows");
     }

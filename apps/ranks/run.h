@@ -6,7 +6,7 @@ struct run {
     const char *program;
     char class;          // one of the letters of `classes`
     const char *picture; // the file to write; NULL: none
-    const char *way;     // the word after --way; NULL: none was given
+    const char *word;    // that of the program's own option; NULL: none was given
 };
 
 // What a program takes.
@@ -15,7 +15,9 @@ struct usage {
     const char *text;    // what it computes
     const char *classes; // letters of --class; without the option it is the first
     const char *picture; // what --picture shows; NULL: no such option
-    const char *ways;    // words of --way, separated by spaces; NULL: no such option
+    const char *option;  // the program's own; NULL: none
+    const char *about;   // what it chooses
+    const char *words;   // what it can be, separated by spaces
 };
 
 // Begins all ranks and reads the command line. With wrong use or `--help` it ends all.

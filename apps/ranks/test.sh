@@ -36,22 +36,21 @@ same() {
 }
 
 flags="-O3 -Wall -Wextra -Werror -I $apps/ranks"
-set -- "$apps/$name"/*.c "$apps/ranks/run.c"
-grep -q 'picture.h' "$@" && set -- "$@" "$apps/ranks/picture.c"
-${MPICC:-mpicc} $flags "$@" "$apps/ranks/mpi.c" -lm -o mpi || exit 1
 compiler=${PVMCC:-cc -lpvm3}
+${MPICC:-mpicc} $flags "$apps/$name"/*.c "$apps/ranks"/*.c "$apps/ranks/mpi"/*.c -lm -o mpi || exit 1
 # The libraries stand behind the sources.
-${compiler%% *} $flags "$@" "$apps/ranks/pvm.c" ${compiler#* } -lm -o pvm || exit 1
+${compiler%% *} $flags "$apps/$name"/*.c "$apps/ranks"/*.c "$apps/ranks/pvm"/*.c ${compiler#* } -lm -o pvm || exit 1
 
 options=$(timeout 60 ./mpi --help) || fail "--help: exit status $?"
 case $options in *--picture*) picture='--picture this' ;; *) picture= ;; esac
-# A way of its own says its name, so it is compared with itself alone.
-for way in '' $(echo "$options" | sed -n 's/.*--way WORD .* one of //p'); do
-    rm -f expected
+# The option of the program's own is the one with a WORD.
+own=$(echo "$options" | sed -n 's/^ *\(--[a-z]*\) WORD .*/\1/p')
+for word in '' $(echo "$options" | sed -n 's/.* WORD .* one of //p'); do
+    rm -f expected picture
     for ranks in 1 2 3 4; do
         for build in mpi pvm; do
-            right "$build on $ranks ranks $way" ${RUN:-weft run} -n $ranks ./$build ${way:+--way $way} $picture
-            [ -z "$picture" ] || same "$build on $ranks ranks $way"
+            right "$build on $ranks ranks $word" ${RUN:-weft run} -n $ranks ./$build ${word:+$own $word} $picture
+            [ -z "$picture" ] || same "$build on $ranks ranks $word"
         done
     done
 done
