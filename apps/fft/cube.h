@@ -7,8 +7,8 @@
 // What is traded lies in memory by the rank that it is for: in space as [rank][z][its y][x], in the spectrum as
 // [z][y][x], which is [rank][its z][y][x]. No copy is made for it.
 //
-// Behind each such layer of one z is a gap: without it the layers would lie a power of two apart, and the same point of all
-// would fall into one set of the cache.
+// Behind each such layer of one z is a gap: without it the layers would lie a power of two apart, and the same point of
+// all would fall into one set of the cache.
 //
 // A point is computed by the same operations in the same order whatever the number of ranks.
 #ifndef CUBE_H

@@ -1,7 +1,7 @@
 // Keys that lie on all ranks, and the rank of each among all: how many keys are smaller.
 //
-// The values that a key can have are cut into buckets of equal width, and each rank of the job owns a run of buckets. It
-// finds the ranks of the keys in them, wherever these keys lie. There are two ways to tell it what it must know:
+// The values that a key can have are cut into buckets of equal width, and each rank of the job owns a run of buckets.
+// It finds the ranks of the keys in them, wherever these keys lie. There are two ways to tell it what it must know:
 //
 // - by keys, as the benchmark and the paper do: each key is sent to its owner, the runs are such that all receive about
 //   the same number of keys;
@@ -33,8 +33,8 @@ void sort_close(struct sort *sort);
 void sort_by_keys(struct sort *sort);
 void sort_by_counts(struct sort *sort);
 
-// Puts the keys into order by the ranks found. Returns how many keys owned here are then in a wrong place. The ranks are
-// used up.
+// Puts the keys into order by the ranks found. Returns how many keys owned here are then in a wrong place. The ranks
+// are used up.
 int sort_disorder(struct sort *sort);
 
 // The keys at these places of the sequence, wherever they lie.

@@ -35,8 +35,8 @@ void grid_clear(struct grid *grid);
 // residual = right - A u. `residual` may be `right`. Collective, as are all that follow.
 void grid_residual(struct grid *residual, const struct grid *right, const struct grid *u);
 
-// u += S residual, where S is an approximate inverse of A with these weights: of the number itself, of the six neighbours
-// at its faces and of the twelve at its edges.
+// u += S residual, where S is an approximate inverse of A with these weights: of the number itself, of the six
+// neighbours at its faces and of the twelve at its edges.
 void grid_smooth(struct grid *u, const struct grid *residual, const double weights[3]);
 
 // Makes the grid of half the size from the weighted means of `fine`.

@@ -66,7 +66,8 @@ static void residual_of_finest(struct multigrid *grids)
     grid_residual(&grids->residual[finest], &grids->right, &grids->u[finest]);
 }
 
-// The residual goes down to the coarsest grid. From there on each grid has the correction of the one below, and its own.
+// The residual goes down to the coarsest grid. From there on each grid has the correction of the one below, and its
+// own.
 static void cycle(struct multigrid *grids)
 {
     int finest = grids->levels - 1;
@@ -139,8 +140,8 @@ int main(int count, char **words)
     double seconds = ranks_meet() - start;
     int wrong = !(fabs(norm - problem->norm) <= TOLERANCE * problem->norm);
     if (ranks.me == 0)
-        printf("mg: %d cycles on %d^3 points: norm of the residual %.16e, known is %.13e\n", problem->cycles, problem->n,
-               norm, problem->norm);
+        printf("mg: %d cycles on %d^3 points: norm of the residual %.16e, known is %.13e\n", problem->cycles,
+               problem->n, norm, problem->norm);
     if (run.picture && paint(&grids.u[grids.levels - 1], plane, run.picture) != 0)
         wrong = 1;
     close_grids(&grids);

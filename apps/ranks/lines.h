@@ -1,8 +1,8 @@
 // Fourier transforms of several lines at once.
 //
-// The lines lie side by side, element by element, real and imaginary parts apart, so that the inner loop runs over lines
-// and processors with vectors do several of them at once. The transform is Stockham's: from one array into the other and
-// back, by steps of four and at last of two, without any reordering.
+// The lines lie side by side, element by element, real and imaginary parts apart, so that the inner loop runs over
+// lines and processors with vectors do several of them at once. The transform is Stockham's: from one array into the
+// other and back, by steps of four and at last of two, without any reordering.
 #ifndef LINES_H
 #define LINES_H
 

@@ -8,7 +8,8 @@ struct colour {
 
 // Of evenly rising lightness.
 static const struct colour SCALE[] = {
-    {8, 10, 40}, {45, 20, 100}, {110, 25, 120}, {175, 45, 95}, {225, 85, 60}, {245, 145, 50}, {250, 205, 90}, {255, 250, 215},
+    {8, 10, 40},   {45, 20, 100},  {110, 25, 120}, {175, 45, 95},
+    {225, 85, 60}, {245, 145, 50}, {250, 205, 90}, {255, 250, 215},
 };
 
 static unsigned char between(unsigned char from, unsigned char to, double share)

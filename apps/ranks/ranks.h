@@ -1,8 +1,10 @@
-// What the programs of this folder's neighbours need of MPI or PVM, and no more. One source is built with what is in `mpi`
-// or with what is in `pvm`:
+// What the programs of this folder's neighbours need of MPI or PVM, and no more. One source is built with what is in
+// `mpi` or with what is in `pvm`:
 //
 //     mpicc -O3 -I apps/ranks apps/fft/*.c apps/ranks/*.c apps/ranks/mpi/*.c -lm -o fft
-//     cc -O3 -I apps/ranks apps/fft/*.c apps/ranks/*.c apps/ranks/pvm/*.c -lm -o fft $(pkg-config --cflags --libs weft-pvm)
+//     cc -O3 -I apps/ranks apps/fft/*.c apps/ranks/*.c apps/ranks/pvm/*.c -lm -o fft LIBRARY
+//
+// where LIBRARY is $(pkg-config --cflags --libs weft-pvm).
 //
 // All calls but ranks_swap are collective. Sums and maxima are deliberately not here: a program gathers the parts of a
 // sum and adds them in one fixed order, so that its result does not depend on the number of ranks.

@@ -34,3 +34,8 @@ fn fields_are_transformed() {
 fn potentials_are_found() {
     passes_its_own_test("mg");
 }
+
+#[test]
+fn weather_stays_or_turns() {
+    passes_its_own_test("shallow");
+}
