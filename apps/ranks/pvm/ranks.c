@@ -20,18 +20,18 @@ static int tasks_wanted(int *count, char **words)
         if (strcmp(words[i], "--tasks") != 0)
             continue;
         int wanted = atoi(words[i + 1]);
-        memmove(&words[i], &words[i + 2], (size_t)(*count - i - 1) * sizeof *words);
-        *count -= 2;
         if (wanted < 1) {
-            fprintf(stderr, "--tasks: allowed is a number from 1\n");
+            fprintf(stderr, "%s: --tasks %s: allowed is a whole number from 1\n", words[0], words[i + 1]);
             exit(2);
         }
+        memmove(&words[i], &words[i + 2], (size_t)(*count - i - 1) * sizeof *words);
+        *count -= 2;
         return wanted;
     }
     return 1;
 }
 
-// In the first task: starts the others with the same command line, and tells them who is who.
+// In the first task: starts the others with the same command line, and tells them who is who when all are there.
 static void spawn(int wanted, char **words)
 {
     tids = ranks_memory((size_t)wanted * sizeof *tids);
@@ -41,15 +41,20 @@ static void spawn(int wanted, char **words)
         fprintf(stderr, "%s: not all of %d tasks could be spawned\n", words[0], wanted);
         ranks_abort();
     }
+    for (int rank = 1; rank < wanted; rank++)
+        pvm_recv(tids[rank], TIDS);
     pvm_initsend(PvmDataRaw);
     pvm_pkint(tids, wanted, 1);
     for (int rank = 1; rank < wanted; rank++)
         pvm_send(tids[rank], TIDS);
 }
 
+// In the others: says that this one is there.
 static void hear_from_parent(void)
 {
     int bytes, tag, from;
+    pvm_initsend(PvmDataRaw);
+    pvm_send(pvm_parent(), TIDS);
     pvm_bufinfo(pvm_recv(pvm_parent(), TIDS), &bytes, &tag, &from);
     ranks.count = bytes / (int)sizeof *tids;
     tids = ranks_memory((size_t)bytes);
