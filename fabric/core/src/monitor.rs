@@ -53,6 +53,12 @@ pub trait Driven {
         false
     }
 
+    /// Whether a thread waits or polls, which takes what comes: asked by the one that delivers. `None`: it is not known, and
+    /// guessed from who comes in.
+    fn is_awaited() -> Option<bool> {
+        None
+    }
+
     /// What a thread that sleeps is to be woken for besides, when it can be read.
     fn attended(&self) -> Option<RawFd> {
         None
@@ -223,21 +229,21 @@ impl<T: Driven> Monitor<T> {
             let mut guard = self.enter();
             let value = &mut *guard;
             if let Some(answer) = done(value) {
-                if said {
-                    value.endpoint().clear_blocked();
-                }
-                value.endpoint().push_out();
-                pace.ended(value.endpoint().policy());
-                return answer;
+                return end_wait(value, &mut pace, said, answer);
             }
             let moved = value.endpoint().progress();
             if let Some(work) = value.advance() {
+                // Who serves others waits for this again and again, so the next wait begins here.
+                pace.ended(value.endpoint().policy());
                 drop(guard);
                 work();
                 continue;
             }
             if moved {
                 pace.moved(value.endpoint().policy());
+                if let Some(answer) = done(value) {
+                    return end_wait(value, &mut pace, said, answer);
+                }
                 moves = moves.wrapping_add(1);
                 if moves.is_multiple_of(MOVES_OF_OURS) {
                     drop(guard);
@@ -341,6 +347,16 @@ impl<T: Driven> Monitor<T> {
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         guard.leave_quietly();
     }
+}
+
+#[inline]
+fn end_wait<R>(value: &mut impl Driven, pace: &mut Pace, said: bool, answer: R) -> R {
+    if said {
+        value.endpoint().clear_blocked();
+    }
+    value.endpoint().push_out();
+    pace.ended(value.endpoint().policy());
+    answer
 }
 
 impl<T: Driven> Default for Monitor<T> {

@@ -4,14 +4,20 @@
 //! next waits or polls. With it a thread waits in the monitor for everything. It would be in the way of threads that
 //! wait themselves, since each message would then wake it as well. So it steps in only where nobody has been in the
 //! monitor for a while: while others come there it looks every [`BESIDE_MEMORY_LIMIT`], and if it finds something to
-//! do, or nobody has come, it sleeps on the doorbell, and takes what comes from then on at once.
+//! do, or nobody has come, it sleeps on the doorbell, and takes what comes from then on at once. An interface that knows
+//! whether one of its threads waits says so ([`Driven::is_awaited`]): then this one looks every [`SOON`] while none does and
+//! some come all the same, and less often the longer one does.
 
 use super::{ALONE, BESIDE_MEMORY_LIMIT, Driven, Monitor};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use weft_device::{kernel, sys};
+
+/// When it is looked again whether a thread waits, at first.
+const SOON: Duration = Duration::from_micros(20);
 
 /// Until when a thread delivers.
 #[derive(Debug, Default)]
@@ -24,6 +30,11 @@ impl DeliveryEnd {
 
     fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Sleeps until it has come, so long at most.
+    fn await_within(&self, limit: Duration) {
+        kernel::futex_wait(&self.0, 0, Some(limit));
     }
 }
 
@@ -39,7 +50,21 @@ impl<T: Driven> Monitor<T> {
             "delivery by a thread needs a monitor that threads may share"
         );
         let mut entries = self.entries.load(Ordering::Relaxed);
+        let mut look = SOON;
         while !end.has_come() {
+            if let Some(is_awaited) = T::is_awaited()
+                && entries != self.entries.load(Ordering::Relaxed)
+            {
+                entries = self.entries.load(Ordering::Relaxed);
+                // Who waits takes what comes, and a pass here would be in its way.
+                look = if is_awaited { (look * 2).min(BESIDE_MEMORY_LIMIT) } else { SOON };
+                if !is_awaited {
+                    self.take_all();
+                }
+                end.await_within(look);
+                continue;
+            }
+            look = SOON;
             let moved = self.take_all();
             let before = std::mem::replace(&mut entries, self.entries.load(Ordering::Relaxed));
             let mut guard = self.enter_uncounted();
@@ -53,7 +78,7 @@ impl<T: Driven> Monitor<T> {
                 drop(self.enter_uncounted());
             } else {
                 guard.leave_quietly();
-                kernel::futex_wait(&end.0, 0, Some(BESIDE_MEMORY_LIMIT));
+                end.await_within(BESIDE_MEMORY_LIMIT);
             }
         }
         // Nobody watches the doorbell now: one of those who sleep beside is to.
