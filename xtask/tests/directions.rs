@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-tcgmsg-integer8", &[]),
     ("weft-am", &["weft-fabric", "weft-ports"]),
     ("weft-fm", &["weft-fabric", "weft-ports"]),
+    ("weft-panda", &["weft-fabric", "weft-ports"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (

@@ -40,6 +40,22 @@ pub fn without_signals<R>(what: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Has this thread run soon when it is woken, also where its core computes: it asks for short turns, and timers that are not
+/// late. Kernels before 6.12 know no lengths of turns, and nothing changes there.
+pub fn take_short_turns() {
+    const TURN_NS: u64 = 100_000;
+    // SAFETY: numbers only, for which zeros are a value; they live across the calls.
+    unsafe {
+        let mut how: libc::sched_attr = std::mem::zeroed();
+        let size = size_of_val(&how);
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut how, size, 0) == 0 {
+            how.sched_runtime = TURN_NS;
+            libc::syscall(libc::SYS_sched_setattr, 0, &raw const how, 0);
+        }
+    }
+}
+
 /// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`] included.
 pub fn involuntary_switches() -> u64 {
     // SAFETY: numbers only, for which zeros are a value; it lives across the call.

@@ -71,4 +71,12 @@ pub const ALL: &[InterfaceLibrary] = &[
         headers: &["fm.h"],
         about: "Fast Messages over user-level communication",
     },
+    InterfaceLibrary {
+        package: "weft-panda",
+        built: "libweft_panda.so",
+        names: &["libpanda.so.2", "libpanda.so"],
+        linked: "panda",
+        headers: &["pan_sys.h", "pan_mp.h", "pan_rpc.h", "pan_util.h", "pan_trace.h"],
+        about: "Panda 2.0 over user-level communication",
+    },
 ];

@@ -213,6 +213,7 @@ mod tests {
             ("weft-tcgmsg", "NXTVAL_", 60),
             ("weft-am", "AM_Request1", 80),
             ("weft-fm", "FM_extract", 13),
+            ("weft-panda", "pan_rpc_trans", 120),
         ];
         for (package, call, count) in calls {
             let library = interfaces::ALL.iter().find(|library| library.package == package).unwrap();

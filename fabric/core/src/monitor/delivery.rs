@@ -133,7 +133,11 @@ impl<T: Driven + Send + 'static> DeliveryThread<T> {
         let until = end.clone();
         let thread = std::thread::Builder::new().name("weft-delivery".to_owned());
         // Signals are for the program's own threads.
-        let thread = sys::without_signals(|| thread.spawn(move || monitor.deliver(&until)))?;
+        let deliver = move || {
+            sys::take_short_turns();
+            monitor.deliver(&until);
+        };
+        let thread = sys::without_signals(|| thread.spawn(deliver))?;
         Ok(Self { monitor, end, thread: Some(thread) })
     }
 }

@@ -1,0 +1,79 @@
+//! Begin and end, who takes part, and what tunes the library.
+
+use super::{PLACE, assert_open, me, platforms};
+use crate::failure::fail;
+use crate::takers;
+use crate::world;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::Ordering;
+
+/// Takes nothing from the arguments: places come from the launcher.
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_init(_argc: *mut c_int, _argv: *mut *mut c_char) {
+    if platforms() > 0 {
+        fail("pan_init: called twice");
+    }
+    match world::open() {
+        Ok((me, all)) => {
+            PLACE[0].store(me, Ordering::Relaxed);
+            PLACE[1].store(all, Ordering::Relaxed);
+        }
+        Err(error) => fail(&format!("pan_init: {error}")),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_start() {
+    assert_open("pan_start");
+    if let Err(error) = world::start() {
+        fail(&format!("pan_start: the system gives no thread: {error}"));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_end() {
+    assert_open("pan_end");
+    world::close("pan_end");
+    PLACE[1].store(0, Ordering::Relaxed);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_nr_platforms() -> c_int {
+    platforms() as c_int
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_my_pid() -> c_int {
+    me() as c_int
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pan_poll() {
+    assert_open("pan_poll");
+    takers::poll();
+}
+
+/// `pan_panic` of the header, which puts the text together.
+///
+/// # Safety
+/// It is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weft_panda_panic(text: *const c_char) {
+    // SAFETY: the caller's promise.
+    fail(&format!("pan_panic on platform {}: {}", me(), unsafe { CStr::from_ptr(text) }.to_string_lossy()));
+}
+
+/// A parameter of a module is set or asked for, by the functions of the header that have lists. None has an effect; a
+/// statistic is text, which the program frees.
+///
+/// # Safety
+/// The name is a string; where it is asked for, `place` is where the value goes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weft_panda_parameter(name: *const c_char, place: *mut c_void, asked: c_int) {
+    // SAFETY: the caller's promise.
+    let is_statistic = unsafe { CStr::from_ptr(name) }.to_bytes().ends_with(b"statistics");
+    if asked != 0 && is_statistic && !place.is_null() {
+        // SAFETY: as above: the place of a pointer.
+        unsafe { place.cast::<*mut c_char>().write(libc::strdup(c"".as_ptr())) };
+    }
+}

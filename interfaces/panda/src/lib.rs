@@ -1,0 +1,37 @@
+//! libpanda: Panda 2.0 over the fabric: remote procedure calls, message passing, fragments, threads. [`Rpc`] has the calls
+//! for Rust, with bytes and closures.
+//!
+//! A message of Panda is one of the fabric's port: its tag says what it is for, and the number beside it which call it
+//! belongs to. Handlers are *upcalls*: they run by themselves while the program computes.
+//!
+//! - `message`: a stack of pieces. - `sending`, `world`: what leaves, and what has come. - `upcalls`: who runs them;
+//!   `takers`: who waits for that.
+//! - `rpc`, `mp`, `points`, `clock`: what each module keeps. - `shared`: what threads share. - `abi`: the functions of C.
+//!
+//! Invariants:
+//! - Upcalls run one at a time, in the order of arrival, in a thread that waits in the library or polls, else in the
+//!   thread that delivers. While one waits for an answer others run above it, in its thread; so calls may go in circles.
+//! - A thread that holds one of Panda's locks runs none, so an upcall that takes the lock waits for another thread.
+//! - What comes for a handler that is not there yet is kept until it is.
+//! - Sends of upcalls never wait. Others wait where much has not left yet, and no upcall runs there.
+//! - A call whose server has ended ends the job with a line; in Rust it is an error.
+//!
+//! Not here: tracing (its macros are empty), and limits of packets: a fragment has at most 16 KiB.
+//!
+//! Test: `cargo test -p weft-panda`; `tests/tests/panda.rs`.
+
+mod abi;
+mod call;
+mod clock;
+mod failure;
+mod message;
+mod mp;
+mod points;
+mod rpc;
+mod sending;
+mod shared;
+mod takers;
+mod upcalls;
+mod world;
+
+pub use call::{Lost, Request, Rpc};

@@ -1,0 +1,222 @@
+//! What the library keeps beside the endpoint, and how it takes in what has come.
+
+use crate::clock;
+use crate::message::{Content, words_of};
+use crate::mp::{Delivered, Entries};
+use crate::points::Points;
+use crate::rpc::Calls;
+use crate::sending::{BYTES, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced, settle};
+use crate::shared::condition::{begin_moving, end_moving};
+use crate::takers;
+use crate::upcalls::{Upcall, Upcalls, run};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use weft_fabric::{
+    DeliveryThread, Driven, Endpoint, InterfaceName, JoinError, Monitor, Outside, Peer, RequestId, Selector,
+};
+use weft_ports::ready::{ReadyReceives, bytes_of};
+
+pub static WORLD: Monitor<PandaWorld> = Monitor::new();
+
+/// How long a thread sleeps before it looks whether a server that it waits for has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A message that has come.
+pub struct Arrived {
+    pub from: Peer,
+    pub label: Label,
+    pub content: Content,
+}
+
+/// A message whose bytes are on their way.
+struct Announced {
+    request: RequestId,
+    message: Arrived,
+}
+
+pub struct PandaWorld {
+    pub endpoint: Endpoint,
+    ready: ReadyReceives,
+    /// Those that came later wait behind it.
+    announced: Option<Announced>,
+    pub announced_numbers: i32,
+    pub kept: Vec<KeptMessage>,
+    pub kept_bytes: usize,
+    pub numbers: u64,
+    pub upcalls: Upcalls,
+    /// What came for somebody who is not there yet.
+    early: VecDeque<Arrived>,
+    pub calls: Calls,
+    pub entries: Entries,
+    pub points: Points,
+}
+
+impl Driven for PandaWorld {
+    fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Option<Outside> {
+        self.collect();
+        // It is a function, so the box has no memory.
+        self.upcalls.begin().then(|| Box::new(run) as Outside)
+    }
+
+    /// Whether a server has ended is looked at here only, since the kernel is asked.
+    fn idle(&mut self, sleeps: bool) -> bool {
+        self.ready.post(&mut self.endpoint);
+        if !sleeps || !self.calls.are_open() {
+            return false;
+        }
+        let Self { endpoint, calls, .. } = self;
+        calls.servers().for_each(|server| endpoint.attend(server));
+        let ended = calls.servers().find(|server| endpoint.is_lost(*server) || endpoint.has_ended(*server));
+        let Some(ended) = ended else { return false };
+        // What it has sent has arrived, since it has ended before.
+        while self.endpoint.progress() {}
+        self.collect();
+        self.calls.lose(ended)
+    }
+
+    fn is_awaited() -> Option<bool> {
+        Some(takers::are_there())
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        self.calls.are_open().then_some(LOOK)
+    }
+}
+
+impl PandaWorld {
+    /// Takes in what has come, up to a message whose bytes are still on their way.
+    #[inline]
+    fn collect(&mut self) {
+        self.reclaim();
+        loop {
+            if let Some(Announced { request, .. }) = &self.announced {
+                let Some(outcome) = self.endpoint.take_outcome(*request) else { return };
+                let whole = self.announced.take().filter(|_| outcome.fault.is_none());
+                whole.into_iter().for_each(|announced| self.deliver(announced.message));
+            }
+            let Some((outcome, room)) = self.ready.next(&mut self.endpoint) else { return };
+            let (from, length) = (outcome.peer, outcome.length as usize);
+            let said = What::from_tag(outcome.tag).filter(|_| outcome.fault.is_none());
+            // Others send no process of ours.
+            if let Some((what, apart)) = said {
+                let label = Label { what, beside: outcome.source };
+                if apart {
+                    self.expect(from, label, announced(&room, length));
+                } else {
+                    let content = Content { words: words_of(bytes_of(&room, length)), length };
+                    self.deliver(Arrived { from, label, content });
+                }
+            }
+            self.ready.give_back(room);
+        }
+    }
+
+    /// Receives the bytes of a message that was announced.
+    #[cold]
+    fn expect(&mut self, from: Peer, label: Label, said: Option<(usize, i32)>) {
+        let Some((length, number)) = said else { return };
+        let mut content = Content { words: vec![0; length.div_ceil(8)], length };
+        let from_it = Selector { context: BYTES, peer: Some(from), tag: Some(number) };
+        // SAFETY: the words are kept, where nobody touches them, until the request is complete.
+        let request = unsafe { self.endpoint.post_receive(from_it, content.words.as_mut_ptr().cast(), length) };
+        self.announced = Some(Announced { request, message: Arrived { from, label, content } });
+    }
+
+    /// Hands a message to whom it is for, or keeps it until there is somebody.
+    #[inline]
+    fn deliver(&mut self, message: Arrived) {
+        let Label { what, beside } = message.label;
+        let upcall = match what {
+            What::Reply => return self.calls.answer(beside, message.from, message.content),
+            What::Clock => return clock::answer(self, message.from, beside),
+            What::Request => match self.calls.handler() {
+                Some(handler) => Upcall::Request { handler, message },
+                None => return self.early.push_back(message),
+            },
+            What::Point(number) => match self.points.at(number) {
+                Some(point) => Upcall::Point { point, number, message },
+                None => return self.early.push_back(message),
+            },
+            What::Entry(number) => match self.entries.deliver(number, message.content) {
+                Delivered::ToHandler(handler, content) => Upcall::Entry { handler, number, content },
+                Delivered::Taken => return,
+                Delivered::TooEarly(content) => return self.early.push_back(Arrived { content, ..message }),
+            },
+        };
+        self.upcalls.push(upcall);
+    }
+
+    /// There is somebody new whom messages may be for.
+    pub fn look_at_early(&mut self) {
+        for message in std::mem::take(&mut self.early) {
+            self.deliver(message);
+        }
+    }
+}
+
+static DELIVERY: Mutex<Option<DeliveryThread<PandaWorld>>> = Mutex::new(None);
+
+/// Joins the job.
+///
+/// # Errors
+/// Why the process cannot join.
+pub fn open() -> Result<(u32, u32), JoinError> {
+    let mut endpoint = Endpoint::join_as(InterfaceName::Panda, &[])?;
+    let place = (endpoint.me().0, endpoint.world_size());
+    let mut ready = ReadyReceives::new(MESSAGES, WHOLE_BYTES);
+    ready.post(&mut endpoint);
+    let world = PandaWorld {
+        endpoint,
+        ready,
+        announced: None,
+        announced_numbers: 0,
+        kept: Vec::new(),
+        kept_bytes: 0,
+        numbers: 0,
+        upcalls: Upcalls::default(),
+        early: VecDeque::new(),
+        calls: Calls::default(),
+        entries: Entries::default(),
+        points: Points::default(),
+    };
+    WORLD.open(world, true);
+    WORLD.lend();
+    begin_moving();
+    Ok(place)
+}
+
+/// From now on upcalls run.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start() -> std::io::Result<()> {
+    WORLD.enter().upcalls.start();
+    let mut delivery = DELIVERY.lock().unwrap_or_else(PoisonError::into_inner);
+    if delivery.is_none() {
+        *delivery = Some(DeliveryThread::start(&WORLD)?);
+    }
+    Ok(())
+}
+
+/// Leaves the job, once everything has left that was sent.
+pub fn close(call: &'static str) {
+    settle(call, 0);
+    end_moving();
+    drop(DELIVERY.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let PandaWorld { mut endpoint, mut ready, announced, kept, .. } = WORLD.close();
+    ready.withdraw(&mut endpoint);
+    if let Some(Announced { request, message }) = announced
+        && !endpoint.is_complete(request)
+    {
+        // It is being written into, and will be until the end.
+        std::mem::forget(message);
+    }
+    endpoint.leave();
+    drop(kept);
+}
