@@ -11,12 +11,16 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The C library's threads have an answer; that of one that has none is never looked at.
 type ThreadFunction = extern "C" fn(*mut c_void) -> *mut c_void;
 
-pub struct PandaThread(libc::pthread_t);
+pub struct PandaThread {
+    thread: libc::pthread_t,
+    priority: AtomicI32,
+}
 
 /// Threads of the program, by what the C library calls them. No frame of ours is below their functions, since
 /// `pan_thread_exit`, which stands in the header, unwinds them.
@@ -28,7 +32,6 @@ const LEAST_STACK: usize = 1 << 18;
 
 thread_local! {
     static SELF: Cell<*mut PandaThread> = const { Cell::new(null_mut()) };
-    static PRIORITY: Cell<c_int> = const { Cell::new(0) };
 }
 
 fn threads() -> MutexGuard<'static, BTreeMap<libc::pthread_t, usize>> {
@@ -40,10 +43,10 @@ pub extern "C" fn pan_thread_create(
     function: ThreadFunction,
     argument: *mut c_void,
     stack: c_long,
-    _priority: c_int,
+    priority: c_int,
     detach: c_int,
 ) -> *mut PandaThread {
-    let made = give(PandaThread(0));
+    let made = give(PandaThread { thread: 0, priority: priority_of(priority) });
     let mut attributes = MaybeUninit::uninit();
     // A thread that asks who it is waits until it stands there.
     let mut threads = threads();
@@ -56,7 +59,7 @@ pub extern "C" fn pan_thread_create(
         }
         let state = if detach != 0 { libc::PTHREAD_CREATE_DETACHED } else { libc::PTHREAD_CREATE_JOINABLE };
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), state);
-        let failed = libc::pthread_create(&raw mut (*made).0, attributes.as_ptr(), function, argument);
+        let failed = libc::pthread_create(&raw mut (*made).thread, attributes.as_ptr(), function, argument);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         failed
     };
@@ -65,7 +68,7 @@ pub extern "C" fn pan_thread_create(
         fail(&format!("pan_thread_create: the system gives no thread: {why}"));
     }
     // SAFETY: it is ours until we return.
-    threads.insert(unsafe { (*made).0 }, made.expose_provenance());
+    threads.insert(unsafe { (*made).thread }, made.expose_provenance());
     made
 }
 
@@ -83,7 +86,7 @@ pub unsafe extern "C" fn pan_thread_clear(thread: *mut PandaThread) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_thread_join(thread: *mut PandaThread) {
     // SAFETY: the caller's promise.
-    unsafe { libc::pthread_join(object("pan_thread_join", thread).0, null_mut()) };
+    unsafe { libc::pthread_join(object("pan_thread_join", thread).thread, null_mut()) };
 }
 
 #[unsafe(no_mangle)]
@@ -98,19 +101,32 @@ pub extern "C" fn pan_thread_self() -> *mut PandaThread {
         // SAFETY: it may be asked at any time.
         let thread = unsafe { libc::pthread_self() };
         let known = threads().get(&thread).copied();
-        SELF.set(known.map_or_else(|| give(PandaThread(thread)), std::ptr::with_exposed_provenance_mut));
+        SELF.set(known.map_or_else(
+            || give(PandaThread { thread, priority: priority_of(0) }),
+            std::ptr::with_exposed_provenance_mut,
+        ));
     }
     SELF.get()
 }
 
+fn priority_of(asked: c_int) -> AtomicI32 {
+    AtomicI32::new(asked.clamp(0, MOST_PRIORITY))
+}
+
+/// The priority of the thread that calls.
+fn own_priority() -> &'static AtomicI32 {
+    // SAFETY: it stays as long as its thread, which is the one that looks.
+    unsafe { &(*pan_thread_self()).priority }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_thread_getprio() -> c_int {
-    PRIORITY.get()
+    own_priority().load(Ordering::Relaxed)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_thread_setprio(priority: c_int) -> c_int {
-    PRIORITY.replace(priority.clamp(0, MOST_PRIORITY))
+    own_priority().swap(priority.clamp(0, MOST_PRIORITY), Ordering::Relaxed)
 }
 
 #[unsafe(no_mangle)]
