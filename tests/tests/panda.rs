@@ -44,6 +44,13 @@ fn fragments_and_small_data_go_to_sets_of_platforms() {
 }
 
 #[test]
+fn members_of_a_group_get_all_messages_in_one_order() {
+    passes("group", &[1, 2, 3, 4], &[]);
+    passes("group", &[2], &SLEEPY);
+    passes("group", &[3], &TCP);
+}
+
+#[test]
 fn threads_take_turns_and_time_is_computed() {
     passes("threads", &[1, 2, 3], &[]);
     passes("threads", &[2], &TCP);

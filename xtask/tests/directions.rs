@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-tcgmsg-integer8", &[]),
     ("weft-am", &["weft-fabric", "weft-ports"]),
     ("weft-fm", &["weft-fabric", "weft-ports"]),
-    ("weft-panda", &["weft-fabric", "weft-ports"]),
+    ("weft-panda", &["weft-fabric", "weft-ports", "weft-group"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -209,24 +210,39 @@ static WEFT_PANDA_MAY_BE_UNUSED void pan_panic(const char *format, ...)
     weft_panda_panic(text);
 }
 
-#define WEFT_PANDA_PARAMETERS(first, asked) \
+/* Values that are set are numbers; those of times are real. */
+#define WEFT_PANDA_SET(first) \
+    va_list list; \
+    const char *name; \
+    (void)first; \
+    va_start(list, first); \
+    while ((name = va_arg(list, const char *)) != NULL) { \
+        if (strstr(name, "timeout")) \
+            (void)va_arg(list, double); \
+        else \
+            (void)va_arg(list, int); \
+        weft_panda_parameter(name, NULL, 0); \
+    } \
+    va_end(list)
+
+#define WEFT_PANDA_ASK(first) \
     va_list list; \
     const char *name; \
     (void)first; \
     va_start(list, first); \
     while ((name = va_arg(list, const char *)) != NULL) \
-        weft_panda_parameter(name, va_arg(list, void *), asked); \
+        weft_panda_parameter(name, va_arg(list, void *), 1); \
     va_end(list)
 
 /* Names and values in turn, and NULL. None has an effect; a statistic is an empty text, which the program frees. */
 static WEFT_PANDA_MAY_BE_UNUSED void pan_sys_va_set_params(void *dummy, ...)
 {
-    WEFT_PANDA_PARAMETERS(dummy, 0);
+    WEFT_PANDA_SET(dummy);
 }
 
 static WEFT_PANDA_MAY_BE_UNUSED void pan_sys_va_get_params(void *dummy, ...)
 {
-    WEFT_PANDA_PARAMETERS(dummy, 1);
+    WEFT_PANDA_ASK(dummy);
 }
 
 #ifdef __cplusplus

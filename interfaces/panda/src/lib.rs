@@ -1,16 +1,17 @@
-//! libpanda: Panda 2.0 over the fabric: remote procedure calls, message passing, fragments, threads. [`Rpc`] has the calls
-//! for Rust, with bytes and closures.
+//! libpanda: Panda 2.0 over the fabric: remote procedure calls, message passing, ordered groups, fragments, threads.
+//! [`Rpc`] has the calls for Rust, with bytes and closures.
 //!
 //! A message of Panda is one of the fabric's port: its tag says what it is for, and the number beside it which call it
 //! belongs to. Handlers are *upcalls*: they run by themselves while the program computes.
 //!
 //! - `message`: a stack of pieces. - `sending`, `world`: what leaves, and what has come. - `upcalls`: who runs them;
 //!   `takers`: who waits for that.
-//! - `rpc`, `mp`, `points`, `clock`: what each module keeps. - `shared`: what threads share. - `abi`: the functions of C.
+//! - `rpc`, `mp`, `points`, `groups`, `clock`: what each module keeps. - `shared`: what threads share. - `abi`: the functions of C.
 //!
 //! Invariants:
 //! - Upcalls run one at a time, in the order of arrival, in a thread that waits in the library or polls, else in the
 //!   thread that delivers. While one waits for an answer others run above it, in its thread; so calls may go in circles.
+//!   Those of groups keep their order: none runs above another one.
 //! - A thread that holds one of Panda's locks runs none, so an upcall that takes the lock waits for another thread.
 //! - What comes for a handler that is not there yet is kept until it is.
 //! - Sends of upcalls never wait. Others wait where much has not left yet, and no upcall runs there.
@@ -24,6 +25,7 @@ mod abi;
 mod call;
 mod clock;
 mod failure;
+mod groups;
 mod message;
 mod mp;
 mod points;

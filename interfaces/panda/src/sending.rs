@@ -10,6 +10,8 @@ use weft_ports::ready::bytes_of;
 pub const MESSAGES: u32 = 0;
 /// Bytes of messages that were announced, by number.
 pub const BYTES: u32 = 1;
+/// Words of groups; the next context is theirs, too.
+pub const GROUPS: u32 = 2;
 /// Longer messages are announced.
 pub const WHOLE_BYTES: usize = 64 * 1024 - 64;
 /// Longest message, so that no peer can ask for all memory there is.

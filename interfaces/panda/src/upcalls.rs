@@ -1,5 +1,6 @@
 //! Who runs upcalls, and when.
 
+use crate::groups::{GroupFunction, call_ordered};
 use crate::message::Content;
 use crate::mp::EntryHandler;
 use crate::points::{Point, call_point};
@@ -7,6 +8,7 @@ use crate::rpc::{RequestHandler, call_request};
 use crate::world::{Arrived, WORLD};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// So many in a row, before the thread that runs them looks after what it waits for itself.
@@ -23,6 +25,8 @@ thread_local! {
 
 /// A thread is in an upcall.
 static RUNS: AtomicBool = AtomicBool::new(false);
+/// That is one of a group. Changes in the thread that runs upcalls only.
+static RUNS_ORDERED: AtomicBool = AtomicBool::new(false);
 /// Upcalls that were left because they could not run. Changes while the world is held only.
 static INBOX: AtomicUsize = AtomicUsize::new(0);
 
@@ -56,12 +60,21 @@ pub enum Upcall {
     Request { handler: RequestHandler, message: Arrived },
     Entry { handler: EntryHandler, number: u32, content: Content },
     Point { point: Point, number: u32, message: Arrived },
+    Ordered(OrderedUpcall),
+}
+
+/// The handler of a group, and a message in its turn.
+pub struct OrderedUpcall {
+    pub handler: GroupFunction,
+    pub bytes: Arc<[u8]>,
 }
 
 /// Upcalls that are to run.
 #[derive(Default)]
 pub struct Upcalls {
     inbox: VecDeque<Upcall>,
+    /// Those of groups, of which one runs at a time.
+    ordered: VecDeque<OrderedUpcall>,
     started: bool,
 }
 
@@ -75,29 +88,55 @@ impl Upcalls {
         self.inbox.push_back(upcall);
     }
 
+    pub fn push_ordered(&mut self, upcall: OrderedUpcall) {
+        self.ordered.push_back(upcall);
+    }
+
+    /// How many of groups are to run.
+    #[inline]
+    pub fn ordered(&self) -> usize {
+        self.ordered.len()
+    }
+
     /// Whether the thread that calls may run one.
     fn may_run(&self) -> bool {
         self.started && !are_barred() && (is_in_one() || !RUNS.load(Ordering::SeqCst))
     }
 
+    fn left(&self) -> usize {
+        self.inbox.len() + self.ordered.len()
+    }
+
+    fn next(&mut self) -> Option<Upcall> {
+        if !self.ordered.is_empty() && !RUNS_ORDERED.load(Ordering::Relaxed) {
+            RUNS_ORDERED.store(true, Ordering::Relaxed);
+            return self.ordered.pop_front().map(Upcall::Ordered);
+        }
+        self.inbox.pop_front()
+    }
+
     /// Begins the next one, if there is one and the thread that calls may run it, which it then does by [`run`].
     #[inline]
     pub fn begin(&mut self) -> bool {
-        if self.inbox.is_empty() {
+        if self.inbox.is_empty() && self.ordered.is_empty() {
             return false;
         }
         if !self.may_run() {
-            INBOX.store(self.inbox.len(), Ordering::SeqCst);
+            INBOX.store(self.left(), Ordering::SeqCst);
             // Who has ended one before that has not seen it.
             if !self.may_run() {
                 return false;
             }
         }
-        NEXT.set(self.inbox.pop_front());
+        let Some(next) = self.next() else {
+            INBOX.store(self.left(), Ordering::SeqCst);
+            return false;
+        };
+        NEXT.set(Some(next));
         RUNS.store(true, Ordering::Relaxed);
         DEPTH.set(DEPTH.get() + 1);
-        if !self.inbox.is_empty() || INBOX.load(Ordering::Relaxed) > 0 {
-            INBOX.store(self.inbox.len(), Ordering::SeqCst);
+        if self.left() > 0 || INBOX.load(Ordering::Relaxed) > 0 {
+            INBOX.store(self.left(), Ordering::SeqCst);
         }
         true
     }
@@ -123,6 +162,10 @@ pub fn run() {
             Some(Upcall::Request { handler, message }) => call_request(&handler, message),
             Some(Upcall::Entry { handler, number, content }) => handler.call(number, content),
             Some(Upcall::Point { point, number, message }) => call_point(&point, number, message),
+            Some(Upcall::Ordered(upcall)) => {
+                call_ordered(upcall);
+                RUNS_ORDERED.store(false, Ordering::Relaxed);
+            }
             None => {}
         }
         end();

@@ -1,11 +1,12 @@
 //! What the library keeps beside the endpoint, and how it takes in what has come.
 
 use crate::clock;
+use crate::groups::PandaGroups;
 use crate::message::{Content, words_of};
 use crate::mp::{Delivered, Entries};
 use crate::points::Points;
 use crate::rpc::Calls;
-use crate::sending::{BYTES, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced, settle};
+use crate::sending::{BYTES, GROUPS, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced, settle, waiting};
 use crate::shared::condition::{begin_moving, end_moving};
 use crate::takers;
 use crate::upcalls::{Upcall, Upcalls, run};
@@ -50,6 +51,7 @@ pub struct PandaWorld {
     pub calls: Calls,
     pub entries: Entries,
     pub points: Points,
+    pub groups: PandaGroups,
 }
 
 impl Driven for PandaWorld {
@@ -60,6 +62,8 @@ impl Driven for PandaWorld {
     #[inline]
     fn advance(&mut self) -> Option<Outside> {
         self.collect();
+        let Self { groups, endpoint, upcalls, .. } = self;
+        groups.advance(endpoint, upcalls);
         // It is a function, so the box has no memory.
         self.upcalls.begin().then(|| Box::new(run) as Outside)
     }
@@ -67,6 +71,9 @@ impl Driven for PandaWorld {
     /// Whether a server has ended is looked at here only, since the kernel is asked.
     fn idle(&mut self, sleeps: bool) -> bool {
         self.ready.post(&mut self.endpoint);
+        if self.groups.idle(&mut self.endpoint, sleeps) {
+            return true;
+        }
         if !sleeps || !self.calls.are_open() {
             return false;
         }
@@ -85,7 +92,8 @@ impl Driven for PandaWorld {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        self.calls.are_open().then_some(LOOK)
+        let look = self.calls.are_open().then_some(LOOK);
+        look.into_iter().chain(self.groups.longest_sleep()).min()
     }
 }
 
@@ -171,6 +179,7 @@ pub fn open() -> Result<(u32, u32), JoinError> {
     let place = (endpoint.me().0, endpoint.world_size());
     let mut ready = ReadyReceives::new(MESSAGES, WHOLE_BYTES);
     ready.post(&mut endpoint);
+    let groups = PandaGroups::new(&mut endpoint, GROUPS);
     let world = PandaWorld {
         endpoint,
         ready,
@@ -184,6 +193,7 @@ pub fn open() -> Result<(u32, u32), JoinError> {
         calls: Calls::default(),
         entries: Entries::default(),
         points: Points::default(),
+        groups,
     };
     WORLD.open(world, true);
     WORLD.lend();
@@ -207,10 +217,12 @@ pub fn start() -> std::io::Result<()> {
 /// Leaves the job, once everything has left that was sent.
 pub fn close(call: &'static str) {
     settle(call, 0);
+    WORLD.wait(waiting(call, None), |world| world.groups.has_left(&mut world.endpoint).then_some(()));
     end_moving();
     drop(DELIVERY.lock().unwrap_or_else(PoisonError::into_inner).take());
-    let PandaWorld { mut endpoint, mut ready, announced, kept, .. } = WORLD.close();
+    let PandaWorld { mut endpoint, mut ready, announced, kept, mut groups, .. } = WORLD.close();
     ready.withdraw(&mut endpoint);
+    groups.withdraw(&mut endpoint);
     if let Some(Announced { request, message }) = announced
         && !endpoint.is_complete(request)
     {

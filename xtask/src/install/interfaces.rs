@@ -76,7 +76,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_panda.so",
         names: &["libpanda.so.2", "libpanda.so"],
         linked: "panda",
-        headers: &["pan_sys.h", "pan_mp.h", "pan_rpc.h", "pan_util.h", "pan_trace.h"],
+        headers: &["pan_sys.h", "pan_mp.h", "pan_rpc.h", "pan_group.h", "pan_bg.h", "pan_util.h", "pan_trace.h"],
         about: "Panda 2.0 over user-level communication",
     },
 ];

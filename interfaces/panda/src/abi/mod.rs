@@ -2,6 +2,7 @@
 //!
 //! Objects are boxes that the program holds by their pointers, as it does in the original.
 
+mod group;
 mod memory;
 mod message;
 mod mp;
