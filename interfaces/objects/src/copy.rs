@@ -1,0 +1,165 @@
+//! What this process has of an object: the state, behind a lock of its own, so that a read asks nobody else.
+//!
+//! The run-time system knows a copy as a [`Replica`], which takes bytes; handles know its type. An operation runs while the
+//! lock of its copy is held. It may use its own state only: a call of another operation from inside would wait for what it
+//! holds itself, and is refused.
+
+use crate::fault::ObjectFault;
+use crate::object::{FormatFault, ObjectOperation, ObjectType, decode, encode};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+thread_local! {
+    /// Whether this thread is inside an operation.
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The time in which a thread is inside an operation.
+struct Inside;
+
+impl Inside {
+    #[inline]
+    fn enter() -> Option<Self> {
+        (!IS_INSIDE.replace(true)).then_some(Self)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        IS_INSIDE.set(false);
+    }
+}
+
+/// Whether the thread is inside an operation, where it may call none.
+pub fn is_inside() -> bool {
+    IS_INSIDE.get()
+}
+
+/// What became of an operation that was tried.
+#[derive(Debug)]
+pub enum Tried {
+    /// Its guard is false.
+    Waits,
+    Over(Result<Vec<u8>, ObjectFault>),
+}
+
+/// What the run-time system does with a copy.
+pub trait Replica: Any + Send + Sync {
+    /// Tries an operation on the state that is here. An answer is written only if somebody `is_answered`.
+    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> Tried;
+
+    /// Whether the operation may change the state; one that is not there does not.
+    fn writes(&self, operation: u16) -> bool;
+
+    /// The state as bytes; `None` if there is none that could be used.
+    fn state(&self) -> Option<Vec<u8>>;
+
+    /// Takes a state over. With `None`, or with bytes of another type, the object cannot be used.
+    fn install(&self, state: Option<&[u8]>);
+
+    /// Gives the state up, as it is elsewhere from now on.
+    fn forget(&self);
+
+    /// How many reads handles have done here since this was last asked.
+    fn take_reads(&self) -> u64;
+}
+
+/// A copy of an object of this type.
+pub struct LocalCopy<T> {
+    held: Mutex<HeldState<T>>,
+}
+
+struct HeldState<T> {
+    /// `None` where the object is elsewhere, or cannot be used.
+    state: Option<T>,
+    reads: u64,
+}
+
+impl<T: ObjectType> LocalCopy<T> {
+    pub fn new() -> Self {
+        Self { held: Mutex::new(HeldState { state: None, reads: 0 }) }
+    }
+
+    /// A panic is caught before the lock is given back, so what it says about panics is nothing new.
+    #[inline]
+    fn hold(&self) -> MutexGuard<'_, HeldState<T>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the state, if it is here: the answer, if `run` has one, and how many reads there have been.
+    ///
+    /// # Errors
+    /// The operation panicked, or the thread is inside of one.
+    #[inline]
+    pub fn read<R>(&self, operation: u16, run: impl FnOnce(&T) -> Option<R>) -> Result<Option<(R, u64)>, ObjectFault> {
+        let _inside = Inside::enter().ok_or(ObjectFault::Nested)?;
+        let mut held = self.hold();
+        let HeldState { state: Some(state), reads, .. } = &mut *held else { return Ok(None) };
+        match catch_unwind(AssertUnwindSafe(|| run(state))) {
+            Ok(None) => Ok(None),
+            Ok(Some(answer)) => {
+                *reads += 1;
+                Ok(Some((answer, *reads)))
+            }
+            Err(panic) => Err(panicked(&T::OPERATIONS[usize::from(operation)], &*panic)),
+        }
+    }
+}
+
+#[cold]
+fn panicked<T>(operation: &ObjectOperation<T>, panic: &(dyn Any + Send)) -> ObjectFault {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    ObjectFault::Panicked { operation: operation.name.to_owned(), message }
+}
+
+pub(crate) fn misfit(what: impl Into<String>, fault: &FormatFault) -> ObjectFault {
+    ObjectFault::Format(what.into(), fault.to_string())
+}
+
+impl<T: ObjectType> Replica for LocalCopy<T> {
+    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> Tried {
+        let Some(known) = T::OPERATIONS.get(usize::from(operation)) else {
+            let text = format!("it has {}", T::OPERATIONS.len());
+            return Tried::Over(Err(ObjectFault::Format(format!("operation {operation}"), text)));
+        };
+        let Some(_inside) = Inside::enter() else { return Tried::Over(Err(ObjectFault::Nested)) };
+        let mut held = self.hold();
+        let Some(state) = &mut held.state else { return Tried::Over(Err(ObjectFault::Poisoned)) };
+        let answer = match catch_unwind(AssertUnwindSafe(|| (known.run)(state, arguments, is_answered))) {
+            Ok(Ok(None)) => return Tried::Waits,
+            Ok(Ok(Some(bytes))) => Ok(bytes),
+            Ok(Err(fault)) => Err(misfit(format!("what operation '{}' takes or answers", known.name), &fault)),
+            Err(panic) => {
+                if known.writes {
+                    held.state = None;
+                }
+                Err(panicked(known, &*panic))
+            }
+        };
+        Tried::Over(answer)
+    }
+
+    fn writes(&self, operation: u16) -> bool {
+        T::OPERATIONS.get(usize::from(operation)).is_some_and(|operation| operation.writes)
+    }
+
+    fn state(&self) -> Option<Vec<u8>> {
+        self.hold().state.as_ref().and_then(|state| encode(state).ok())
+    }
+
+    fn install(&self, state: Option<&[u8]>) {
+        let state = state.and_then(|bytes| decode(bytes).ok());
+        self.hold().state = state;
+    }
+
+    fn forget(&self) {
+        self.hold().state = None;
+    }
+
+    fn take_reads(&self) -> u64 {
+        std::mem::take(&mut self.hold().reads)
+    }
+}

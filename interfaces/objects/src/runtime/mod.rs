@@ -1,0 +1,272 @@
+//! The run-time system of one process, as a pure machine: no thread, clock or network. The only locks are those of the
+//! copies, which handles share.
+//!
+//! Input is what this process calls (`handle_open`, `handle_call`, `handle_place`), what the group delivers to all in one
+//! order, its sender included (`handle_ordered`), what another process sends to this one (`handle_direct`), and that one
+//! has ended (`handle_lost`). Output is what is to be sent ([`Runtime::poll_effect`]) and what became of a call
+//! ([`Runtime::poll_answer`]).
+//!
+//! - `events`: what goes through the order. - `direct`: requests and replies. - `placing`: where objects are.
+//! - `record`: what is known of an object. - `tally`: what is counted.
+//!
+//! Why all processes see the operations in one order that each program agrees with (sequential consistency):
+//! - Each event is handled whole, before the next. What it changes of an object is seen at once.
+//! - A write of a replicated object is over when this process has handled its event, so what the process does next is
+//!   after it. Its reads are those of a moment between two events.
+//! - A message is not handled before its receiver has handled all that its sender had when it sent. Without that a request
+//!   could be done before a write that its sender has seen, and an answer tell what only a later event explains.
+//!
+//! Whatever decides where an object is goes through the order, so all agree on it. A call that came too late for a move is
+//! not done there, and is made again where the object is now.
+//!
+//! Test: `cargo test -p weft-objects`: `simulation` runs several of them over a made-up network.
+
+mod direct;
+mod events;
+mod placing;
+mod record;
+#[cfg(test)]
+mod simulation;
+mod tally;
+
+use crate::copy::Replica;
+use crate::fault::ObjectFault;
+use crate::message::{
+    CallId, DirectMessage, ObjectId, ObjectPlacement, Octets, Operation, OrderedEvent, ProcessId, Strategy, Tagged,
+};
+use crate::object::encode;
+use record::{Answered, Record};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What the machine would have done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Deliver this to all processes, this one included, in the one order.
+    Order(Vec<u8>),
+    /// Deliver this to one other process.
+    Send(ProcessId, Vec<u8>),
+}
+
+/// A call that is not over.
+enum OpenCall {
+    Open {
+        name: String,
+        kind: String,
+        initial: Option<Octets>,
+        copy: Arc<dyn Replica>,
+    },
+    /// An operation, and who was asked to do it.
+    Operation {
+        object: ObjectId,
+        asked: Option<ProcessId>,
+    },
+    Place,
+}
+
+/// The run-time system of one process.
+pub struct Runtime {
+    me: ProcessId,
+    size: u32,
+    /// The number of the last event that was handled.
+    handled: u64,
+    objects: BTreeMap<ObjectId, Record>,
+    names: BTreeMap<String, ObjectId>,
+    gone: BTreeSet<ProcessId>,
+    /// Those that this process has told the others of.
+    told_gone: BTreeSet<ProcessId>,
+    calls: BTreeMap<CallId, OpenCall>,
+    next_call: CallId,
+    answers: BTreeMap<CallId, Result<Vec<u8>, ObjectFault>>,
+    /// Messages of those who have handled more than this process, in the order in which they came.
+    delayed: Vec<(ProcessId, Tagged)>,
+    effects: VecDeque<Effect>,
+    /// For tests that must see what goes wrong without: which messages are delayed.
+    #[cfg(test)]
+    rule: simulation::Rule,
+}
+
+impl Runtime {
+    /// That of process `me` of `size`.
+    pub fn new(me: ProcessId, size: u32) -> Self {
+        Self {
+            me,
+            size,
+            handled: 0,
+            objects: BTreeMap::new(),
+            names: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            told_gone: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            next_call: 0,
+            answers: BTreeMap::new(),
+            delayed: Vec::new(),
+            effects: VecDeque::new(),
+            #[cfg(test)]
+            rule: simulation::Rule::default(),
+        }
+    }
+
+    /// Opens the object of this name, or creates it if there is an initial state. It will be in `copy`. The answer is its
+    /// number.
+    pub fn handle_open(&mut self, name: &str, kind: &str, initial: Option<Vec<u8>>, copy: Arc<dyn Replica>) -> CallId {
+        let initial = initial.map(Octets);
+        let (name, kind) = (name.to_owned(), kind.to_owned());
+        let open = OpenCall::Open { name: name.clone(), kind: kind.clone(), initial: initial.clone(), copy };
+        let call = self.begin(open);
+        self.order(&OrderedEvent::Open { call, name, kind, initial });
+        call
+    }
+
+    /// Starts an operation of an object that this process has opened. The answer is that of the operation.
+    pub fn handle_call(&mut self, object: ObjectId, number: u16, arguments: Vec<u8>) -> CallId {
+        let call = self.begin(OpenCall::Operation { object, asked: None });
+        self.route(object, Operation { origin: self.me, call, number, arguments: Octets(arguments) });
+        call
+    }
+
+    /// Asks for a strategy of an object. The answer is empty; from then on all processes know it, though the state may
+    /// still be on its way.
+    pub fn handle_place(&mut self, object: ObjectId, strategy: Strategy) -> CallId {
+        let call = self.begin(OpenCall::Place);
+        self.order(&OrderedEvent::Place { object, call, strategy });
+        call
+    }
+
+    /// A process has ended. The others are told in the order, so that all drop its operations at the same moment.
+    pub fn handle_lost(&mut self, process: ProcessId) {
+        if !self.gone.contains(&process) && self.told_gone.insert(process) {
+            self.order(&OrderedEvent::Gone { process });
+        }
+    }
+
+    /// The order is at its end: nothing that needs it will be over.
+    pub fn handle_broken_order(&mut self, why: &str) {
+        let fault = ObjectFault::Group(why.to_owned());
+        let calls: Vec<CallId> = self.calls.keys().copied().collect();
+        calls.into_iter().for_each(|call| self.finish(call, Err(fault.clone())));
+    }
+
+    /// What is to be sent next.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// What became of a call, if it is over; told once.
+    pub fn poll_answer(&mut self, call: CallId) -> Option<Result<Vec<u8>, ObjectFault>> {
+        self.answers.remove(&call)
+    }
+
+    /// The copy of an object that this process has opened.
+    pub fn copy(&self, object: ObjectId) -> Option<Arc<dyn Replica>> {
+        self.objects.get(&object)?.copy.clone()
+    }
+
+    /// Where an object is, as far as this process has heard.
+    pub fn placement(&self, object: ObjectId) -> Option<ObjectPlacement> {
+        Some(self.objects.get(&object)?.placement)
+    }
+
+    /// The number of the last event that was handled.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    fn begin(&mut self, call: OpenCall) -> CallId {
+        self.next_call += 1;
+        self.calls.insert(self.next_call, call);
+        self.next_call
+    }
+
+    /// Ends a call; one that is over already stays so.
+    fn finish(&mut self, call: CallId, answer: Result<Vec<u8>, ObjectFault>) {
+        if self.calls.remove(&call).is_some() {
+            self.answers.insert(call, answer);
+        }
+    }
+
+    fn order(&mut self, event: &OrderedEvent) {
+        let bytes = encode(event).expect("events have a form");
+        self.effects.push_back(Effect::Order(bytes));
+    }
+
+    fn send(&mut self, to: ProcessId, message: DirectMessage) {
+        let bytes = encode(&Tagged { after: self.handled, message }).expect("messages have a form");
+        self.effects.push_back(Effect::Send(to, bytes));
+    }
+
+    /// Has an operation of this process done where the object is.
+    fn route(&mut self, object: ObjectId, operation: Operation) {
+        let Some(record) = self.objects.get_mut(&object) else {
+            return self.finish(operation.call, Err(ObjectFault::Unknown(object.to_string())));
+        };
+        if let Some(process) = record.lost {
+            return self.finish(operation.call, Err(ObjectFault::OwnerLost(process)));
+        }
+        let Operation { call, number, .. } = operation;
+        match record.placement {
+            ObjectPlacement::Replicated if record.writes(number) => {
+                let reads = record.copy.as_ref().map_or(0, |copy| copy.take_reads());
+                self.ask(call, None);
+                let arguments = operation.arguments;
+                self.order(&OrderedEvent::Write { object, call, number, arguments, reads });
+            }
+            ObjectPlacement::Replicated => {
+                let over = record.read(self.me, operation);
+                self.conclude(over, false);
+            }
+            ObjectPlacement::Single(on) if on == self.me => {
+                self.ask(call, None);
+                self.serve(object, operation);
+            }
+            ObjectPlacement::Single(on) => {
+                self.ask(call, Some(on));
+                self.send(on, DirectMessage::Request { object, call, number, arguments: operation.arguments });
+            }
+        }
+    }
+
+    fn ask(&mut self, call: CallId, whom: Option<ProcessId>) {
+        if let Some(OpenCall::Operation { asked, .. }) = self.calls.get_mut(&call) {
+            *asked = whom;
+        }
+    }
+
+    /// Does an operation on an object that is here only, or keeps it while the object leaves.
+    fn serve(&mut self, object: ObjectId, operation: Operation) {
+        let me = self.me;
+        let Some(record) = self.objects.get_mut(&object) else { return };
+        if record.is_leaving {
+            return record.held_back.push(operation);
+        }
+        if record.writes(operation.number) {
+            record.tally.add_write(operation.origin);
+        } else {
+            record.tally.add_reads(operation.origin, 1);
+        }
+        let is_over = record.tally.add_operation();
+        let over = record.execute(me, operation);
+        self.conclude(over, true);
+        if is_over {
+            self.propose(object);
+        }
+    }
+
+    /// Answers what is over: own calls here, others by a message if this process alone `answers` them.
+    fn conclude(&mut self, over: Vec<Answered>, answers: bool) {
+        for Answered { origin, call, answer } in over {
+            if origin == self.me {
+                self.finish(call, answer);
+            } else if answers {
+                self.send(origin, DirectMessage::Reply { call, answer: answer.map(Octets) });
+            }
+        }
+    }
+
+    /// Handles the messages that only waited for events which have been handled.
+    fn settle_delayed(&mut self) {
+        for (from, message) in std::mem::take(&mut self.delayed) {
+            self.take_in(from, message);
+        }
+    }
+}

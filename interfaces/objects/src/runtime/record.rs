@@ -1,0 +1,175 @@
+//! What a process knows of one object.
+
+use super::tally::Tally;
+use crate::copy::{Replica, Tried};
+use crate::fault::ObjectFault;
+use crate::message::{CallId, ObjectPlacement, Operation, ProcessId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// An answer, and whose call it is for.
+pub struct Answered {
+    pub origin: ProcessId,
+    pub call: CallId,
+    pub answer: Result<Vec<u8>, ObjectFault>,
+}
+
+/// An object. What stands above the line is the same on all processes that have handled the same events.
+pub struct Record {
+    pub kind: String,
+    pub placement: ObjectPlacement,
+    /// Where it should be: it goes there as soon as it can.
+    pub wanted: ObjectPlacement,
+    /// Somebody has said where it is to be, so counting moves it no more.
+    pub is_fixed: bool,
+    /// Who can be asked for its state, or be given it.
+    pub holders: BTreeSet<ProcessId>,
+    pub tally: Tally,
+    /// The process with which the last copy has ended.
+    pub lost: Option<ProcessId>,
+    // ------------------------------------------------------------------
+    /// Where this process has opened it.
+    pub copy: Option<Arc<dyn Replica>>,
+    /// Operations whose guard was false, in the order in which they came. The same wherever the state is.
+    pub waiting: Vec<Operation>,
+    /// Reads of this process on its replica whose guard was false: nobody else knows them.
+    pub reading: Vec<Operation>,
+    /// Calls of this process that open it.
+    pub opening: Vec<CallId>,
+    pub filling: Option<Filling>,
+    /// The state is on its way elsewhere, so nothing changes it here.
+    pub is_leaving: bool,
+    /// What has come meanwhile.
+    pub held_back: Vec<Operation>,
+    /// A proposal of this process is on its way.
+    pub has_proposed: bool,
+}
+
+/// A copy that this process waits for.
+pub struct Filling {
+    /// The event at which it was asked for.
+    pub since: u64,
+    pub provider: ProcessId,
+    /// What has changed the object since.
+    pub later: Vec<Change>,
+}
+
+/// A change that a copy which is on its way does not have.
+pub enum Change {
+    Operation(Operation),
+    Gone(ProcessId),
+}
+
+impl Record {
+    /// An object that this process has just created.
+    pub fn new(kind: String, creator: ProcessId) -> Self {
+        Self {
+            kind,
+            placement: ObjectPlacement::Replicated,
+            wanted: ObjectPlacement::Replicated,
+            is_fixed: false,
+            holders: BTreeSet::from([creator]),
+            tally: Tally::default(),
+            lost: None,
+            copy: None,
+            waiting: Vec::new(),
+            reading: Vec::new(),
+            opening: Vec::new(),
+            filling: None,
+            is_leaving: false,
+            held_back: Vec::new(),
+            has_proposed: false,
+        }
+    }
+
+    pub fn writes(&self, number: u16) -> bool {
+        self.copy.as_ref().is_some_and(|copy| copy.writes(number))
+    }
+
+    /// Whether the process `me` writes the answer to an operation of `origin`.
+    fn is_answered(&self, me: ProcessId, origin: ProcessId) -> bool {
+        origin == me || self.placement == ObjectPlacement::Single(me)
+    }
+
+    /// Tries an operation, and after one that writes all that wait; what is over by that.
+    pub fn execute(&mut self, me: ProcessId, operation: Operation) -> Vec<Answered> {
+        let mut over = Vec::new();
+        let writes = self.writes(operation.number);
+        match self.attempt(me, &operation) {
+            None => self.waiting.push(operation),
+            Some(answered) => {
+                over.push(answered);
+                if writes {
+                    self.retry(me, &mut over);
+                }
+            }
+        }
+        over
+    }
+
+    fn attempt(&self, me: ProcessId, operation: &Operation) -> Option<Answered> {
+        let Operation { origin, call, number, arguments } = operation;
+        let copy = self.copy.as_ref()?;
+        match copy.try_operation(*number, &arguments.0, self.is_answered(me, *origin)) {
+            Tried::Waits => None,
+            Tried::Over(answer) => Some(Answered { origin: *origin, call: *call, answer }),
+        }
+    }
+
+    /// Tries what waits in the order in which it came, from the beginning after each one that writes.
+    fn retry(&mut self, me: ProcessId, over: &mut Vec<Answered>) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            let Some(answered) = self.attempt(me, &self.waiting[at]) else {
+                at += 1;
+                continue;
+            };
+            let operation = self.waiting.remove(at);
+            over.push(answered);
+            if self.writes(operation.number) {
+                at = 0;
+            }
+        }
+        let reading = std::mem::take(&mut self.reading);
+        for read in reading {
+            match self.attempt(me, &read) {
+                None => self.reading.push(read),
+                Some(answered) => over.push(answered),
+            }
+        }
+    }
+
+    /// Tries a read of this process on its replica, or has it wait for the next write.
+    pub fn read(&mut self, me: ProcessId, operation: Operation) -> Vec<Answered> {
+        let answered = self.attempt(me, &operation);
+        if answered.is_none() {
+            self.reading.push(operation);
+        }
+        answered.into_iter().collect()
+    }
+
+    /// Takes a state over with what waits there.
+    pub fn install(&mut self, state: Option<&[u8]>, waiting: Vec<Operation>) {
+        if let Some(copy) = &self.copy {
+            copy.install(state);
+            self.waiting = waiting;
+        }
+    }
+
+    /// Gives the state up.
+    pub fn forget(&mut self) {
+        if let Some(copy) = &self.copy {
+            copy.forget();
+        }
+        self.waiting.clear();
+    }
+
+    /// A process has ended: nobody waits for its operations.
+    pub fn drop_operations_of(&mut self, process: ProcessId) {
+        self.waiting.retain(|operation| operation.origin != process);
+        self.held_back.retain(|operation| operation.origin != process);
+        if let Some(filling) = &mut self.filling {
+            filling.later.push(Change::Gone(process));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The network: events that are not in the order yet, how far each process has handled it, and messages of each pair.
+
+use super::Rule;
+use crate::message::ProcessId;
+use crate::runtime::{Effect, Runtime};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Numbers that a seed makes.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % end as u64) as usize
+    }
+
+    pub fn is_one_of(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// One thing that the network can do next.
+#[derive(Clone, Copy)]
+enum Move {
+    /// The oldest event of this process gets its place in the order.
+    Order(usize),
+    /// The process handles its next event.
+    Deliver(usize),
+    /// The oldest message from one to the other arrives.
+    Arrive(usize, usize),
+}
+
+/// Machines, and what is on its way between them.
+pub struct Cluster {
+    pub machines: Vec<Runtime>,
+    pub has_ended: Vec<bool>,
+    submitted: Vec<VecDeque<Vec<u8>>>,
+    order: Vec<(ProcessId, Vec<u8>)>,
+    handled: Vec<usize>,
+    /// One of how many chances a process takes to handle its next event: some are slow.
+    paces: Vec<usize>,
+    links: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
+}
+
+impl Cluster {
+    pub fn new(size: usize, rule: Rule, dice: &mut Dice) -> Self {
+        let machine = |me: usize| {
+            let mut machine = Runtime::new(me as u32, size as u32);
+            machine.rule = rule;
+            machine
+        };
+        Self {
+            machines: (0..size).map(machine).collect(),
+            has_ended: vec![false; size],
+            submitted: vec![VecDeque::new(); size],
+            order: Vec::new(),
+            handled: vec![0; size],
+            paces: (0..size).map(|_| [1, 1, 4, 20][dice.below(4)]).collect(),
+            links: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what the machines want sent.
+    pub fn collect(&mut self) {
+        for (me, machine) in self.machines.iter_mut().enumerate() {
+            while let Some(effect) = machine.poll_effect() {
+                match effect {
+                    _ if self.has_ended[me] => {}
+                    Effect::Order(event) => self.submitted[me].push_back(event),
+                    Effect::Send(to, message) => {
+                        self.links.entry((me, to as usize)).or_default().push_back(message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn moves(&self) -> Vec<Move> {
+        let size = self.machines.len();
+        let submits = (0..size).filter(|from| !self.submitted[*from].is_empty()).map(Move::Order);
+        let lives = |me: &usize| !self.has_ended[*me];
+        let delivers = (0..size).filter(lives).filter(|me| self.handled[*me] < self.order.len()).map(Move::Deliver);
+        let full = self.links.iter().filter(|((_, to), queue)| !queue.is_empty() && lives(to));
+        let arrives = full.map(|((from, to), _)| Move::Arrive(*from, *to));
+        submits.chain(delivers).chain(arrives).collect()
+    }
+
+    /// Does one thing, or lets a chance go by; false if there is none.
+    pub fn step(&mut self, dice: &mut Dice) -> bool {
+        self.collect();
+        let moves = self.moves();
+        if moves.is_empty() {
+            return false;
+        }
+        match moves[dice.below(moves.len())] {
+            Move::Order(from) => {
+                let event = self.submitted[from].pop_front().expect("it was seen");
+                self.order.push((from as u32, event));
+            }
+            Move::Deliver(me) if !dice.is_one_of(self.paces[me]) => {}
+            Move::Deliver(me) => {
+                let at = self.handled[me];
+                let (origin, event) = &self.order[at];
+                self.handled[me] += 1;
+                self.machines[me].handle_ordered(at as u64 + 1, *origin, event);
+            }
+            Move::Arrive(from, to) => {
+                let message = self.links.get_mut(&(from, to)).and_then(VecDeque::pop_front).expect("it was seen");
+                self.machines[to].handle_direct(from as u32, &message);
+            }
+        }
+        true
+    }
+
+    /// A process ends: some of what it has sent comes, and some does not.
+    pub fn end(&mut self, process: usize, dice: &mut Dice) {
+        self.collect();
+        self.has_ended[process] = true;
+        let kept = dice.below(self.submitted[process].len() + 1);
+        self.submitted[process].truncate(kept);
+        for ((from, _), queue) in &mut self.links {
+            if *from == process {
+                let kept = dice.below(queue.len() + 1);
+                queue.truncate(kept);
+            }
+        }
+    }
+}

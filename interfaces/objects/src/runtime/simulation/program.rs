@@ -1,0 +1,208 @@
+//! What threads do: scripts of operations on integers and queues, and what was answered.
+
+use super::Rule;
+use super::network::{Cluster, Dice};
+use crate::copy::{LocalCopy, Replica};
+use crate::fault::ObjectFault;
+use crate::message::{CallId, ObjectId, ObjectPlacement, Strategy};
+use crate::object::{decode, encode};
+use crate::standard::{IntegerObject, JobQueueObject};
+use std::any::type_name;
+use std::sync::Arc;
+
+/// One operation of a script: the object's place among the integers or queues, and its argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deed {
+    Value(usize),
+    AwaitAtLeast(usize, i64),
+    Assign(usize, i64),
+    Add(usize, i64),
+    Put(usize, i64),
+    Take(usize),
+    Length(usize),
+    Place(usize, Strategy),
+}
+
+/// An operation that is over, and what it answered: a number where it has one.
+pub type Done = (Deed, Result<i64, ObjectFault>);
+
+/// An object as one process has opened it.
+enum Opened {
+    Integer(ObjectId, Arc<LocalCopy<IntegerObject>>),
+    Queue(ObjectId, Arc<LocalCopy<JobQueueObject<i64>>>),
+}
+
+impl Opened {
+    fn object(&self) -> ObjectId {
+        match self {
+            Self::Integer(object, _) | Self::Queue(object, _) => *object,
+        }
+    }
+
+    fn replica(&self) -> Arc<dyn Replica> {
+        match self {
+            Self::Integer(_, copy) => copy.clone(),
+            Self::Queue(_, copy) => copy.clone(),
+        }
+    }
+}
+
+/// A thread of a process: it opens all objects, and then does what its script says.
+pub struct Worker {
+    pub process: usize,
+    pub script: Vec<Deed>,
+    pub done: Vec<Done>,
+    opened: Vec<Opened>,
+    waits: Option<CallId>,
+}
+
+/// Workers on a cluster, with that many integers and then that many queues.
+pub struct Course {
+    pub cluster: Cluster,
+    pub workers: Vec<Worker>,
+    pub dice: Dice,
+    integers: usize,
+    queues: usize,
+}
+
+impl Course {
+    pub fn new(seed: u64, size: usize, (integers, queues): (usize, usize), rule: Rule) -> Self {
+        let mut dice = Dice::new(seed);
+        Self { cluster: Cluster::new(size, rule, &mut dice), workers: Vec::new(), dice, integers, queues }
+    }
+
+    pub fn add_worker(&mut self, process: usize, script: Vec<Deed>) {
+        self.workers.push(Worker { process, script, done: Vec::new(), opened: Vec::new(), waits: None });
+    }
+
+    /// Runs until nothing moves; whether all workers on living processes have done all.
+    pub fn run(&mut self) -> bool {
+        while self.step() {}
+        let lives = |worker: &&Worker| !self.cluster.has_ended[worker.process];
+        self.workers.iter().filter(lives).all(|worker| worker.done.len() == worker.script.len())
+    }
+
+    /// Does one thing, of a worker or of the network; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let ready: Vec<usize> = (0..self.workers.len()).filter(|at| self.is_ready(*at)).collect();
+        if !ready.is_empty() && self.dice.is_one_of(3) {
+            let at = ready[self.dice.below(ready.len())];
+            self.act(at);
+            return true;
+        }
+        self.cluster.step(&mut self.dice) || ready.first().map(|at| self.act(*at)).is_some()
+    }
+
+    /// Whether the worker can do something: its call is over, or it has none.
+    fn is_ready(&mut self, at: usize) -> bool {
+        let worker = &mut self.workers[at];
+        if self.cluster.has_ended[worker.process] {
+            return false;
+        }
+        let machine = &mut self.cluster.machines[worker.process];
+        if let Some(call) = worker.waits {
+            let Some(answer) = machine.poll_answer(call) else { return false };
+            worker.waits = None;
+            let is_opening = worker.opened.len() < self.integers + self.queues;
+            if is_opening {
+                let Ok(answer) = answer else {
+                    // It was lost with its only process: this worker has nothing to do.
+                    worker.script.clear();
+                    return false;
+                };
+                let object = decode(&answer).expect("a number");
+                let copy: Arc<dyn std::any::Any + Send + Sync> = machine.copy(object).expect("a copy");
+                worker.opened.push(match worker.opened.len() < self.integers {
+                    true => Opened::Integer(object, copy.downcast().expect("an integer")),
+                    false => Opened::Queue(object, copy.downcast().expect("a queue")),
+                });
+            } else {
+                let deed = worker.script[worker.done.len()];
+                worker.done.push((deed, answer.map(|bytes| number(deed, &bytes))));
+            }
+        }
+        worker.done.len() < worker.script.len()
+    }
+
+    fn act(&mut self, at: usize) {
+        let next = self.workers[at].opened.len();
+        if next < self.integers + self.queues {
+            let is_integer = next < self.integers;
+            let machine = &mut self.cluster.machines[self.workers[at].process];
+            let call = match is_integer {
+                true => {
+                    let state = encode(&IntegerObject::new(0)).expect("a form");
+                    let copy = Arc::new(LocalCopy::<IntegerObject>::new());
+                    machine.handle_open(&format!("o{next}"), type_name::<IntegerObject>(), Some(state), copy)
+                }
+                false => {
+                    let state = encode(&JobQueueObject::<i64>::default()).expect("a form");
+                    let copy = Arc::new(LocalCopy::<JobQueueObject<i64>>::new());
+                    machine.handle_open(&format!("o{next}"), type_name::<JobQueueObject<i64>>(), Some(state), copy)
+                }
+            };
+            self.workers[at].waits = Some(call);
+            return;
+        }
+        self.operate(at);
+    }
+
+    /// Does the next operation, as a handle does: a read on the copy, if that is here.
+    fn operate(&mut self, at: usize) {
+        let worker = &mut self.workers[at];
+        let deed = worker.script[worker.done.len()];
+        let machine = &mut self.cluster.machines[worker.process];
+        if let Deed::Place(object, strategy) = deed {
+            worker.waits = Some(machine.handle_place(worker.opened[object].object(), strategy));
+            return;
+        }
+        let (place, operation, arguments) = encoded(deed, self.integers);
+        let opened = &worker.opened[place];
+        let read = match (opened, deed) {
+            (Opened::Integer(_, copy), Deed::Value(_)) => copy.read(operation, |state| Some(state.value())),
+            (Opened::Queue(_, copy), Deed::Length(_)) => copy.read(operation, |state| Some(state.length() as i64)),
+            _ => Ok(None),
+        };
+        match read.expect("no panic") {
+            Some((answer, _)) => worker.done.push((deed, Ok(answer))),
+            None => worker.waits = Some(machine.handle_call(opened.object(), operation, arguments)),
+        }
+    }
+
+    /// The states of an object in all living processes that have it.
+    pub fn states(&self, object: usize) -> Vec<Vec<u8>> {
+        let lives = |worker: &&Worker| !self.cluster.has_ended[worker.process] && worker.opened.len() > object;
+        self.workers.iter().filter(lives).filter_map(|worker| worker.opened[object].replica().state()).collect()
+    }
+
+    pub fn placement(&self, process: usize, object: usize) -> Option<ObjectPlacement> {
+        let worker = self.workers.iter().find(|worker| worker.process == process)?;
+        self.cluster.machines[process].placement(worker.opened[object].object())
+    }
+}
+
+/// The object of an operation, the operation's number and its arguments.
+fn encoded(deed: Deed, integers: usize) -> (usize, u16, Vec<u8>) {
+    let argument = |value: i64| encode(&(value,)).expect("a form");
+    match deed {
+        Deed::Value(at) => (at, 0, Vec::new()),
+        Deed::AwaitAtLeast(at, value) => (at, 2, argument(value)),
+        Deed::Assign(at, value) => (at, 3, argument(value)),
+        Deed::Add(at, value) => (at, 4, argument(value)),
+        Deed::Put(at, value) => (integers + at, 0, argument(value)),
+        Deed::Take(at) => (integers + at, 2, Vec::new()),
+        Deed::Length(at) => (integers + at, 3, Vec::new()),
+        Deed::Place(..) => unreachable!("no operation of the object"),
+    }
+}
+
+/// What an operation answered, as a number.
+fn number(deed: Deed, answer: &[u8]) -> i64 {
+    match deed {
+        Deed::Value(_) | Deed::AwaitAtLeast(..) | Deed::Assign(..) | Deed::Add(..) => decode(answer).expect("a number"),
+        Deed::Put(..) => i64::from(decode::<bool>(answer).expect("a truth")),
+        Deed::Take(_) => decode::<Option<i64>>(answer).expect("a job").expect("the queue is not closed"),
+        Deed::Length(_) => decode::<u64>(answer).expect("a length") as i64,
+        Deed::Place(..) => 0,
+    }
+}
