@@ -97,34 +97,26 @@ impl Runtime {
             }
             return;
         }
-        if is_own {
-            if record.copy.is_some() && record.filling.is_none() {
-                // Another call of this process has opened it, or is about to have.
-                match record.holders.contains(&me) {
-                    true => self.finish_opening(object, call),
-                    false => record.opening.push(call),
-                }
-                return;
-            }
-            if let Some(OpenCall::Open { copy, .. }) = self.calls.get(&call) {
-                record.copy.get_or_insert_with(|| copy.clone());
-            }
-        }
         let provider = match record.placement {
             ObjectPlacement::Replicated if !record.holders.contains(&origin) => record.holders.first().copied(),
             _ => None,
         };
-        let Some(provider) = provider else {
+        if provider.is_none() {
             record.holders.insert(origin);
-            if is_own {
-                self.finish_opening(object, call);
-            }
-            return;
-        };
+        }
         if is_own {
+            let is_filled = record.copy.is_some() && record.filling.is_none();
+            if let Some(OpenCall::Open { copy, .. }) = self.calls.get(&call) {
+                record.copy.get_or_insert_with(|| copy.clone());
+            }
+            match provider {
+                None => return self.finish_opening(object, call),
+                // Another call of this process is about to have opened it.
+                Some(_) if is_filled => {}
+                Some(provider) => record.filling = Some(Filling { since: at, provider, later: Vec::new() }),
+            }
             record.opening.push(call);
-            record.filling = Some(Filling { since: at, provider, later: Vec::new() });
-        } else if provider == me {
+        } else if provider == Some(me) {
             let state = record.copy.as_ref().and_then(|copy| copy.state()).map(Octets);
             let waiting = record.waiting.clone();
             self.send(origin, DirectMessage::Copy { object, at, state, waiting });

@@ -1,7 +1,7 @@
 //! The network: events that are not in the order yet, how far each process has handled it, and messages of each pair.
 
 use super::Rule;
-use crate::message::ProcessId;
+use crate::message::{ObjectId, ObjectPlacement, Operation, ProcessId};
 use crate::runtime::{Effect, Runtime};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -117,6 +117,34 @@ impl Cluster {
             }
         }
         true
+    }
+
+    /// What all who have handled all know alike of each object: where it is, where it should be, and who holds it.
+    pub fn knowledge(&self) -> Vec<String> {
+        let known = |machine: &Runtime| {
+            let objects = machine.objects.iter();
+            let each = objects.map(|(object, of)| {
+                format!("{object}: {:?}\n", (of.placement, of.wanted, of.is_fixed, &of.holders, of.lost))
+            });
+            each.collect()
+        };
+        self.settled().map(known).collect()
+    }
+
+    /// What waits for each replica, by object.
+    pub fn waiting(&self) -> BTreeMap<ObjectId, Vec<Vec<Operation>>> {
+        let mut waiting = BTreeMap::<_, Vec<_>>::new();
+        for (object, record) in self.settled().flat_map(|machine| &machine.objects) {
+            if record.placement == ObjectPlacement::Replicated && record.copy.is_some() {
+                waiting.entry(*object).or_default().push(record.waiting.clone());
+            }
+        }
+        waiting
+    }
+
+    fn settled(&self) -> impl Iterator<Item = &Runtime> {
+        let lives = |me: &usize| !self.has_ended[*me] && self.handled[*me] == self.order.len();
+        (0..self.machines.len()).filter(lives).map(|me| &self.machines[me])
     }
 
     /// A process ends: some of what it has sent comes, and some does not.

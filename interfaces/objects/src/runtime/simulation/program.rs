@@ -56,6 +56,9 @@ pub struct Worker {
     waits: Option<CallId>,
 }
 
+/// A course that takes more steps does not end.
+const MOST: usize = 1_000_000;
+
 /// Workers on a cluster, with that many integers and then that many queues.
 pub struct Course {
     pub cluster: Cluster,
@@ -63,21 +66,32 @@ pub struct Course {
     pub dice: Dice,
     integers: usize,
     queues: usize,
+    steps: usize,
 }
 
 impl Course {
     pub fn new(seed: u64, size: usize, (integers, queues): (usize, usize), rule: Rule) -> Self {
         let mut dice = Dice::new(seed);
-        Self { cluster: Cluster::new(size, rule, &mut dice), workers: Vec::new(), dice, integers, queues }
+        Self { cluster: Cluster::new(size, rule, &mut dice), workers: Vec::new(), dice, integers, queues, steps: 0 }
     }
 
     pub fn add_worker(&mut self, process: usize, script: Vec<Deed>) {
         self.workers.push(Worker { process, script, done: Vec::new(), opened: Vec::new(), waits: None });
     }
 
-    /// Runs until nothing moves; whether all workers on living processes have done all.
+    /// Runs until nothing moves; whether all workers on living processes have done all. What all know must be the same then.
     pub fn run(&mut self) -> bool {
-        while self.step() {}
+        while self.step() {
+            self.steps += 1;
+            if self.steps > MOST {
+                return false;
+            }
+        }
+        let known = self.cluster.knowledge();
+        assert!(known.windows(2).all(|pair| pair[0] == pair[1]), "they know different things: {known:#?}");
+        for waiting in self.cluster.waiting().values() {
+            assert!(waiting.windows(2).all(|pair| pair[0] == pair[1]), "different calls wait: {waiting:?}");
+        }
         let lives = |worker: &&Worker| !self.cluster.has_ended[worker.process];
         self.workers.iter().filter(lives).all(|worker| worker.done.len() == worker.script.len())
     }
