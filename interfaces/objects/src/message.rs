@@ -59,8 +59,8 @@ pub enum OrderedEvent {
     Propose { object: ObjectId, to: ObjectPlacement },
     /// The object leaves the only process that has it. Without a state it cannot be used.
     Leave { object: ObjectId, to: ObjectPlacement, state: Option<Octets>, waiting: Vec<Operation> },
-    /// A process has ended.
-    Gone { process: ProcessId },
+    /// The sender will use no object any more.
+    Close,
 }
 
 /// What goes to one process.

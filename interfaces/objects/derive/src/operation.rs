@@ -55,6 +55,12 @@ pub fn take(function: &mut ImplItemFn) -> syn::Result<Option<Declared>> {
     if !plain {
         return Err(Error::new_spanned(signature, "an operation has no parameters of types, and is not async"));
     }
+    if ["share", "find"].iter().any(|taken| signature.ident == taken) {
+        return Err(Error::new_spanned(
+            &signature.ident,
+            "`share` and `find` open an object: no operation has this name",
+        ));
+    }
     let mut inputs = signature.inputs.iter();
     let is_fitting = match inputs.next() {
         Some(FnArg::Receiver(own)) => own.reference.is_some() && own.mutability.is_some() == marks.writes,

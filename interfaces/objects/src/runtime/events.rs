@@ -43,7 +43,10 @@ impl Runtime {
             OrderedEvent::Place { object, call, strategy } => self.on_place(origin, object, call, strategy),
             OrderedEvent::Propose { object, to } => self.on_propose(origin, object, to),
             OrderedEvent::Leave { object, to, state, waiting } => self.on_leave(origin, object, to, state, waiting),
-            OrderedEvent::Gone { process } => self.on_gone(process),
+            OrderedEvent::Close => {
+                self.closed.insert(origin);
+                self.settle_closing();
+            }
         }
     }
 
@@ -160,7 +163,8 @@ impl Runtime {
         }
     }
 
-    fn on_gone(&mut self, process: ProcessId) {
+    /// A process has ended. All hear that between the same two events.
+    pub fn handle_gone(&mut self, process: ProcessId) {
         if !self.gone.insert(process) {
             return;
         }
@@ -185,6 +189,16 @@ impl Runtime {
         }
         self.fail_calls(process);
         reopened.into_iter().for_each(|call| self.open_again(call));
+        self.settle_closing();
+    }
+
+    /// Ends the calls that wait until nobody uses objects any more.
+    fn settle_closing(&mut self) {
+        if (0..self.size).all(|process| self.closed.contains(&process) || self.gone.contains(&process)) {
+            let closing = self.calls.iter().filter(|(_, call)| matches!(call, OpenCall::Close));
+            let closing: Vec<CallId> = closing.map(|(id, _)| *id).collect();
+            closing.into_iter().for_each(|call| self.finish(call, Ok(Vec::new())));
+        }
     }
 
     /// Ends the calls that the process was asked for, and those of objects that have ended with it.

@@ -2,8 +2,8 @@
 //! copies, which handles share.
 //!
 //! Input is what this process calls (`handle_open`, `handle_call`, `handle_place`), what the group delivers to all in one
-//! order, its sender included (`handle_ordered`), what another process sends to this one (`handle_direct`), and that one
-//! has ended (`handle_lost`). Output is what is to be sent ([`Runtime::poll_effect`]) and what became of a call
+//! order, its sender included (`handle_ordered`), that a process has ended, at a place of the same order (`handle_gone`),
+//! and what another process sends to this one (`handle_direct`). Output is what is to be sent ([`Runtime::poll_effect`]) and what became of a call
 //! ([`Runtime::poll_answer`]).
 //!
 //! - `events`: what goes through the order. - `direct`: requests and replies. - `placing`: where objects are.
@@ -62,6 +62,7 @@ enum OpenCall {
         asked: Option<ProcessId>,
     },
     Place,
+    Close,
 }
 
 /// The run-time system of one process.
@@ -73,8 +74,8 @@ pub struct Runtime {
     objects: BTreeMap<ObjectId, Record>,
     names: BTreeMap<String, ObjectId>,
     gone: BTreeSet<ProcessId>,
-    /// Those that this process has told the others of.
-    told_gone: BTreeSet<ProcessId>,
+    /// Those that use no object any more.
+    closed: BTreeSet<ProcessId>,
     calls: BTreeMap<CallId, OpenCall>,
     next_call: CallId,
     answers: BTreeMap<CallId, Result<Vec<u8>, ObjectFault>>,
@@ -96,7 +97,7 @@ impl Runtime {
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
             gone: BTreeSet::new(),
-            told_gone: BTreeSet::new(),
+            closed: BTreeSet::new(),
             calls: BTreeMap::new(),
             next_call: 0,
             answers: BTreeMap::new(),
@@ -133,11 +134,12 @@ impl Runtime {
         call
     }
 
-    /// A process has ended. The others are told in the order, so that all drop its operations at the same moment.
-    pub fn handle_lost(&mut self, process: ProcessId) {
-        if !self.gone.contains(&process) && self.told_gone.insert(process) {
-            self.order(&OrderedEvent::Gone { process });
-        }
+    /// This process will use no object any more. The call is over when that is so of all that live: until then others may
+    /// need what is here.
+    pub fn handle_close(&mut self) -> CallId {
+        let call = self.begin(OpenCall::Close);
+        self.order(&OrderedEvent::Close);
+        call
     }
 
     /// The order is at its end: nothing that needs it will be over.

@@ -37,12 +37,18 @@ enum Move {
     Arrive(usize, usize),
 }
 
+/// What stands in the order.
+enum Ordered {
+    Event(ProcessId, Vec<u8>),
+    Gone(ProcessId),
+}
+
 /// Machines, and what is on its way between them.
 pub struct Cluster {
     pub machines: Vec<Runtime>,
     pub has_ended: Vec<bool>,
     submitted: Vec<VecDeque<Vec<u8>>>,
-    order: Vec<(ProcessId, Vec<u8>)>,
+    order: Vec<Ordered>,
     handled: Vec<usize>,
     /// One of how many chances a process takes to handle its next event: some are slow.
     paces: Vec<usize>,
@@ -102,14 +108,16 @@ impl Cluster {
         match moves[dice.below(moves.len())] {
             Move::Order(from) => {
                 let event = self.submitted[from].pop_front().expect("it was seen");
-                self.order.push((from as u32, event));
+                self.order.push(Ordered::Event(from as u32, event));
             }
             Move::Deliver(me) if !dice.is_one_of(self.paces[me]) => {}
             Move::Deliver(me) => {
                 let at = self.handled[me];
-                let (origin, event) = &self.order[at];
                 self.handled[me] += 1;
-                self.machines[me].handle_ordered(at as u64 + 1, *origin, event);
+                match &self.order[at] {
+                    Ordered::Event(origin, event) => self.machines[me].handle_ordered(at as u64 + 1, *origin, event),
+                    Ordered::Gone(process) => self.machines[me].handle_gone(*process),
+                }
             }
             Move::Arrive(from, to) => {
                 let message = self.links.get_mut(&(from, to)).and_then(VecDeque::pop_front).expect("it was seen");
@@ -147,7 +155,7 @@ impl Cluster {
         (0..self.machines.len()).filter(lives).map(|me| &self.machines[me])
     }
 
-    /// A process ends: some of what it has sent comes, and some does not.
+    /// A process ends: some of what it has sent comes, and some does not. The order does not say yet that it has ended.
     pub fn end(&mut self, process: usize, dice: &mut Dice) {
         self.collect();
         self.has_ended[process] = true;
@@ -159,5 +167,10 @@ impl Cluster {
                 queue.truncate(kept);
             }
         }
+    }
+    /// The order says that a process has ended. What it has sent and has no place yet is lost.
+    pub fn announce_end(&mut self, process: usize) {
+        self.submitted[process].clear();
+        self.order.push(Ordered::Gone(process as u32));
     }
 }

@@ -189,10 +189,8 @@ fn who_has_ended_holds_nobody_up() {
         let steps = dice.below(120 * size);
         (0..steps).all(|_| course.step());
         course.cluster.end(victim, &mut course.dice);
-        for survivor in (0..size).filter(|survivor| *survivor != victim) {
-            (0..dice.below(30)).all(|_| course.step());
-            course.cluster.machines[survivor].handle_lost(victim as u32);
-        }
+        (0..course.dice.below(60)).all(|_| course.step());
+        course.cluster.announce_end(victim);
         assert!(course.run(), "seed {seed}: somebody waits for ever");
         for object in 0..3 {
             let states = course.states(object);

@@ -1,0 +1,211 @@
+//! What goes wrong, one thing at a time: who is told, and that all others go on.
+
+use super::Rule;
+use super::network::{Cluster, Dice};
+use crate::copy::LocalCopy;
+use crate::message::ObjectPlacement::{Replicated, Single};
+use crate::message::{CallId, ObjectId, Strategy};
+use crate::object::{ObjectType, decode, encode};
+use crate::standard::{IntegerObject, JobQueueObject};
+use crate::{ObjectFault, object};
+use serde::{Deserialize, Serialize};
+use std::any::type_name;
+use std::sync::Arc;
+
+#[derive(Serialize, Deserialize)]
+struct Trouble {
+    value: u32,
+}
+
+#[object]
+impl Trouble {
+    #[operation(write)]
+    fn add(&mut self, by: u32) -> u32 {
+        self.value += by;
+        self.value
+    }
+
+    #[operation(write)]
+    fn fall(&mut self) {
+        self.value = 0;
+        panic!("as asked");
+    }
+
+    #[operation(read)]
+    fn stumble(&self) -> u32 {
+        panic!("at {}", self.value);
+    }
+
+    #[operation(write, guard = self.value > 100)]
+    fn wait(&mut self) {}
+}
+
+const ADD: u16 = 0;
+const FALL: u16 = 1;
+const STUMBLE: u16 = 2;
+const WAIT: u16 = 3;
+
+/// Processes that do one thing after the other.
+struct Scene {
+    cluster: Cluster,
+    dice: Dice,
+}
+
+impl Scene {
+    fn new(size: usize) -> Self {
+        let mut dice = Dice::new(5);
+        Self { cluster: Cluster::new(size, Rule::default(), &mut dice), dice }
+    }
+
+    fn settle(&mut self) {
+        while self.cluster.step(&mut self.dice) {}
+    }
+
+    fn answer(&mut self, process: usize, call: CallId) -> Option<Result<Vec<u8>, ObjectFault>> {
+        self.settle();
+        self.cluster.machines[process].poll_answer(call)
+    }
+
+    fn open<T: ObjectType>(&mut self, process: usize, name: &str, state: Option<&T>) -> Result<ObjectId, ObjectFault> {
+        let state = state.map(|state| encode(state).expect("a form"));
+        let copy = Arc::new(LocalCopy::<T>::new());
+        let call = self.cluster.machines[process].handle_open(name, type_name::<T>(), state, copy);
+        let answer = self.answer(process, call).expect("it is opened")?;
+        Ok(decode(&answer).expect("a number"))
+    }
+
+    /// Opens an object in all processes.
+    fn open_everywhere<T: ObjectType>(&mut self, name: &str, state: &T) -> ObjectId {
+        let size = self.cluster.machines.len();
+        (0..size).map(|process| self.open(process, name, Some(state)).expect("it opens")).last().expect("a process")
+    }
+
+    fn begin(&mut self, process: usize, object: ObjectId, number: u16, arguments: &impl Serialize) -> CallId {
+        let arguments = encode(arguments).expect("a form");
+        self.cluster.machines[process].handle_call(object, number, arguments)
+    }
+
+    fn call(
+        &mut self,
+        process: usize,
+        object: ObjectId,
+        number: u16,
+        arguments: &impl Serialize,
+    ) -> Result<u32, ObjectFault> {
+        let call = self.begin(process, object, number, arguments);
+        let answer = self.answer(process, call).expect("it does not wait")?;
+        Ok(decode(&answer).unwrap_or(0))
+    }
+
+    fn place(&mut self, process: usize, object: ObjectId, strategy: Strategy) -> Result<(), ObjectFault> {
+        let call = self.cluster.machines[process].handle_place(object, strategy);
+        self.answer(process, call).expect("it is placed").map(drop)
+    }
+}
+
+fn panicked(operation: &str, message: &str) -> ObjectFault {
+    ObjectFault::Panicked { operation: operation.to_owned(), message: message.to_owned() }
+}
+
+#[test]
+fn a_read_that_panics_is_an_error_to_its_caller_only() {
+    for placement in [Replicated, Single(1)] {
+        let mut scene = Scene::new(3);
+        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
+        scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
+        assert_eq!(scene.call(0, object, STUMBLE, &()), Err(panicked("stumble", "at 3")));
+        assert_eq!(scene.call(2, object, ADD, &(4_u32,)), Ok(7));
+    }
+}
+
+#[test]
+fn a_write_that_panics_ends_its_object_and_no_other() {
+    for placement in [Replicated, Single(1)] {
+        let mut scene = Scene::new(3);
+        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
+        let other = scene.open_everywhere("other", &Trouble { value: 10 });
+        scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
+        let waits = scene.begin(2, object, WAIT, &());
+        assert_eq!(scene.answer(2, waits), None);
+        assert_eq!(scene.call(0, object, FALL, &()), Err(panicked("fall", "as asked")));
+        assert_eq!(scene.answer(2, waits), Some(Err(ObjectFault::Poisoned)));
+        for process in 0..3 {
+            assert_eq!(scene.call(process, object, ADD, &(1_u32,)), Err(ObjectFault::Poisoned));
+        }
+        // It stays so wherever it goes.
+        scene.place(0, object, Strategy::Fixed(Single(2))).expect("it can be there");
+        assert_eq!(scene.call(2, object, ADD, &(1_u32,)), Err(ObjectFault::Poisoned));
+        assert_eq!(scene.call(1, other, ADD, &(1_u32,)), Ok(11));
+    }
+}
+
+#[test]
+fn arguments_that_do_not_decode_change_nothing() {
+    for placement in [Replicated, Single(1)] {
+        let mut scene = Scene::new(2);
+        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
+        scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
+        for (number, arguments) in [(ADD, vec![]), (ADD, vec![1, 2]), (77, vec![])] {
+            let call = scene.cluster.machines[0].handle_call(object, number, arguments);
+            let answer = scene.answer(0, call).expect("it is over");
+            assert!(matches!(answer, Err(ObjectFault::Format(..))), "{answer:?}");
+        }
+        assert_eq!(scene.call(1, object, ADD, &(1_u32,)), Ok(4));
+        scene.cluster.machines[0].handle_direct(1, &[0xff; 9]);
+        scene.cluster.machines[0].handle_ordered(1000, 1, &[0xff; 9]);
+    }
+}
+
+#[test]
+fn a_name_is_one_object_of_one_type() {
+    let mut scene = Scene::new(2);
+    assert_eq!(scene.open::<Trouble>(0, "it", None), Err(ObjectFault::Unknown("it".to_owned())));
+    let object = scene.open(0, "it", Some(&Trouble { value: 3 })).expect("it is created");
+    assert_eq!(scene.open(1, "it", Some(&Trouble { value: 9 })), Ok(object));
+    assert_eq!(scene.open::<Trouble>(1, "it", None), Ok(object));
+    assert_eq!(scene.call(1, object, ADD, &(0_u32,)), Ok(3));
+    let fault = scene.open(1, "it", Some(&IntegerObject::new(0)));
+    assert!(matches!(fault, Err(ObjectFault::OtherType { .. })), "{fault:?}");
+}
+
+#[test]
+fn an_object_can_be_only_where_it_was_opened() {
+    let mut scene = Scene::new(3);
+    let object = scene.open(0, "it", Some(&Trouble { value: 3 })).expect("it is created");
+    assert_eq!(scene.place(0, object, Strategy::Fixed(Single(2))), Err(ObjectFault::NotOpened(2)));
+    assert_eq!(scene.open(2, "it", Some(&Trouble { value: 3 })), Ok(object));
+    assert_eq!(scene.place(0, object, Strategy::Fixed(Single(2))), Ok(()));
+    assert_eq!(scene.cluster.machines[1].placement(object), Some(Single(2)));
+}
+
+#[test]
+fn what_only_the_dead_had_is_lost_and_what_they_waited_for_is_dropped() {
+    let mut scene = Scene::new(3);
+    let object = scene.open_everywhere("it", &Trouble { value: 3 });
+    let queue = scene.open_everywhere("jobs", &JobQueueObject::<u32>::default());
+    scene.place(0, object, Strategy::Fixed(Single(2))).expect("it can be there");
+    let (asks, takes) = (scene.begin(0, object, WAIT, &()), scene.begin(2, queue, 2, &()));
+    assert_eq!((scene.answer(0, asks), scene.answer(2, takes)), (None, None));
+    scene.cluster.end(2, &mut scene.dice);
+    scene.cluster.announce_end(2);
+    let lost = Err(ObjectFault::OwnerLost(2));
+    assert_eq!(scene.answer(0, asks), Some(Err(ObjectFault::OwnerLost(2))));
+    assert_eq!(scene.call(1, object, ADD, &(1_u32,)), lost);
+    assert_eq!(scene.open::<Trouble>(1, "it", None), Err(ObjectFault::OwnerLost(2)));
+    // The queue is replicated, and the job is not for the dead.
+    scene.call(0, queue, 0, &(7_u32,)).expect("a queue");
+    let length = scene.begin(1, queue, 3, &());
+    assert_eq!(scene.answer(1, length), Some(Ok(vec![1])));
+}
+
+#[test]
+fn closing_waits_for_all_that_live() {
+    let mut scene = Scene::new(3);
+    let first = scene.cluster.machines[0].handle_close();
+    assert_eq!(scene.answer(0, first), None);
+    let second = scene.cluster.machines[1].handle_close();
+    assert_eq!(scene.answer(1, second), None);
+    scene.cluster.end(2, &mut scene.dice);
+    scene.cluster.announce_end(2);
+    assert_eq!((scene.answer(0, first), scene.answer(1, second)), (Some(Ok(vec![])), Some(Ok(vec![]))));
+}

@@ -1,0 +1,101 @@
+//! Objects of a program, in a space of one process: what handles do.
+
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+use weft_objects::standard::{IntegerObject, SharedInteger};
+use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy, object};
+
+type Checked = Result<(), ObjectFault>;
+
+#[derive(Serialize, Deserialize, Default)]
+struct Notes {
+    lines: Vec<String>,
+}
+
+static OTHER: OnceLock<SharedInteger> = OnceLock::new();
+
+#[object(handle = Notebook)]
+impl Notes {
+    #[operation(write)]
+    pub fn write(&mut self, line: &str) -> usize {
+        self.lines.push(line.to_owned());
+        self.lines.len()
+    }
+
+    #[operation(write)]
+    pub fn extend(&mut self, lines: &[String]) {
+        self.lines.extend_from_slice(lines);
+    }
+
+    /// Those that contain the word, if there are any.
+    #[operation(read, guard = self.lines.iter().any(|line| line.contains(word)))]
+    pub fn lines_with(&self, word: &str) -> Vec<String> {
+        self.lines.iter().filter(|line| line.contains(word)).cloned().collect()
+    }
+
+    #[operation(read)]
+    pub fn line(&self, number: usize) -> String {
+        self.lines[number].clone()
+    }
+
+    /// Calls another object from inside, which it may not.
+    #[operation(read)]
+    pub fn meddle(&self) -> Result<i64, ObjectFault> {
+        OTHER.get().expect("it was made").value()
+    }
+
+    fn is_no_operation(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+#[test]
+fn arguments_behind_references_are_given_as_such() -> Checked {
+    let space = Space::alone();
+    assert!(Notes::default().is_no_operation());
+    let notes = Notebook::share(&space, "notes", Notes::default())?;
+    assert_eq!(notes.write("one and two")?, 1);
+    notes.extend(&["three".to_owned(), "two again".to_owned()])?;
+    assert_eq!(notes.lines_with("two")?, ["one and two", "two again"]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| notes.lines_with("four"));
+        notes.write("four")?;
+        assert_eq!(waits.join().expect("no panic")?, ["four"]);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_read_that_panics_in_this_process_is_an_error_too() -> Checked {
+    let notes = Notebook::share(&Space::alone(), "notes", Notes::default())?;
+    let fault = notes.line(3).expect_err("there is no such line");
+    assert!(fault.to_string().starts_with("operation 'line' panicked: index out of bounds"), "{fault}");
+    assert_eq!(notes.write("still here")?, 1);
+    Ok(())
+}
+
+#[test]
+fn an_operation_cannot_call_another() -> Checked {
+    let space = Space::alone();
+    let number = SharedInteger::share(&space, "number", IntegerObject::new(4))?;
+    let number = OTHER.get_or_init(|| number);
+    let notes = Notebook::share(&space, "notes", Notes::default())?;
+    assert_eq!(notes.meddle()?, Err(ObjectFault::Nested));
+    assert_eq!(number.value()?, 4);
+    Ok(())
+}
+
+#[test]
+fn a_name_leads_to_the_same_object_and_a_strategy_says_where_it_is() -> Checked {
+    let space = Space::alone();
+    let first = SharedInteger::share(&space, "number", IntegerObject::new(4))?;
+    let second = SharedInteger::share(&space, "number", IntegerObject::new(0))?;
+    assert_eq!((second.add(1)?, first.value()?), (5, 5));
+    assert_eq!(Notebook::find(&space, "none").err(), Some(ObjectFault::Unknown("none".to_owned())));
+    let fault = Notebook::share(&space, "number", Notes::default()).err().expect("it is an integer");
+    assert!(fault.to_string().ends_with("IntegerObject, not a spaces::Notes"), "{fault}");
+    first.place(Strategy::Fixed(ObjectPlacement::Single(0)))?;
+    assert_eq!((first.placement(), second.add(1)?, first.value()?), (ObjectPlacement::Single(0), 6, 6));
+    assert_eq!(first.place(Strategy::Fixed(ObjectPlacement::Single(1))), Err(ObjectFault::NotOpened(1)));
+    Ok(())
+}
