@@ -29,7 +29,7 @@ pub enum ObjectFault {
     /// An operation may use its own object only.
     #[error("an operation cannot call operations of objects")]
     Nested,
-    /// The processes cannot agree on an order any more.
-    #[error("the group of the processes is broken: {0}")]
+    /// The processes have no order, or none any more.
+    #[error("the processes cannot work together: {0}")]
     Group(String),
 }

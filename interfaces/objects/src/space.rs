@@ -3,7 +3,8 @@
 use crate::copy::{LocalCopy, is_inside};
 use crate::fault::ObjectFault;
 use crate::handle::ObjectHandle;
-use crate::message::CallId;
+use crate::live::Live;
+use crate::message::{CallId, ProcessId};
 use crate::object::{ObjectType, decode, encode};
 use crate::runtime::{Effect, Runtime};
 use std::any::{Any, type_name};
@@ -28,12 +29,26 @@ pub struct Space {
 }
 
 impl Space {
+    /// Joins the job with all its processes, and waits until they have; a process that nobody has launched is a job of its
+    /// own. When the last handle and the last space are dropped, it waits until that is so in all processes, and leaves.
+    ///
+    /// # Errors
+    /// The process cannot join, has opened it already, or another one has ended before it did.
+    pub fn open() -> Result<Self, ObjectFault> {
+        Ok(Self::driven_by(Arc::new(Live::open()?)))
+    }
+
+    /// This process, and how many there are.
+    pub fn place(&self) -> (ProcessId, u32) {
+        self.with(|runtime| runtime.place())
+    }
+
     /// A space of this process alone, for tests of what uses objects. It needs no job.
     pub fn alone() -> Self {
         Self::driven_by(Arc::new(Alone { runtime: Mutex::new(Runtime::new(0, 1)), changed: Condvar::new() }))
     }
 
-    pub(crate) fn driven_by(driver: Arc<dyn Driver>) -> Self {
+    fn driven_by(driver: Arc<dyn Driver>) -> Self {
         Self { driver }
     }
 
@@ -43,7 +58,7 @@ impl Space {
     /// It is of another type, or lost.
     pub fn share<T: ObjectType>(&self, name: &str, initial: T) -> Result<ObjectHandle<T>, ObjectFault> {
         let state = encode(&initial).map_err(|fault| crate::copy::misfit(format!("the state of '{name}'"), &fault))?;
-        self.open(name, Some(state))
+        self.open_object(name, Some(state))
     }
 
     /// Opens the object of this name.
@@ -51,10 +66,10 @@ impl Space {
     /// # Errors
     /// Nobody has created it, it is of another type, or lost.
     pub fn find<T: ObjectType>(&self, name: &str) -> Result<ObjectHandle<T>, ObjectFault> {
-        self.open(name, None)
+        self.open_object(name, None)
     }
 
-    fn open<T: ObjectType>(&self, name: &str, initial: Option<Vec<u8>>) -> Result<ObjectHandle<T>, ObjectFault> {
+    fn open_object<T: ObjectType>(&self, name: &str, initial: Option<Vec<u8>>) -> Result<ObjectHandle<T>, ObjectFault> {
         let copy = Arc::new(LocalCopy::<T>::new());
         let kind = type_name::<T>();
         let answer = self.wait(|runtime| runtime.handle_open(name, kind, initial.clone(), copy.clone()))?;

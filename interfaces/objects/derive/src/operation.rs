@@ -3,6 +3,9 @@
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, Expr, FnArg, Ident, ImplItemFn, Pat, ReturnType, Token, Type, Visibility};
 
+/// What each handle can do besides.
+const TAKEN: [&str; 4] = ["share", "find", "place", "placement"];
+
 /// One operation, as it was read.
 pub struct Declared {
     pub name: Ident,
@@ -55,11 +58,9 @@ pub fn take(function: &mut ImplItemFn) -> syn::Result<Option<Declared>> {
     if !plain {
         return Err(Error::new_spanned(signature, "an operation has no parameters of types, and is not async"));
     }
-    if ["share", "find"].iter().any(|taken| signature.ident == taken) {
-        return Err(Error::new_spanned(
-            &signature.ident,
-            "`share` and `find` open an object: no operation has this name",
-        ));
+    if TAKEN.iter().any(|taken| signature.ident == taken) {
+        let text = format!("a handle has {} of its own: no operation has this name", TAKEN.join(", "));
+        return Err(Error::new_spanned(&signature.ident, text));
     }
     let mut inputs = signature.inputs.iter();
     let is_fitting = match inputs.next() {

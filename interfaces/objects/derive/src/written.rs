@@ -106,21 +106,7 @@ fn handle(declaration: &Declaration) -> TokenStream {
             }
         }
 
-        impl #parameters ::std::convert::From<::weft_objects::ObjectHandle<#of>> for #handle #arguments #bounds {
-            fn from(handle: ::weft_objects::ObjectHandle<#of>) -> Self {
-                Self(handle)
-            }
-        }
-
-        impl #parameters ::std::ops::Deref for #handle #arguments #bounds {
-            type Target = ::weft_objects::ObjectHandle<#of>;
-
-            fn deref(&self) -> &Self::Target {
-                &self.0
-            }
-        }
-
-        #[allow(dead_code)]
+        #[allow(dead_code, private_interfaces)]
         impl #parameters #handle #arguments #bounds {
             /// Creates the object of this name, or opens it if it is there already and of the same type.
             #visibility fn share(
@@ -137,6 +123,20 @@ fn handle(declaration: &Declaration) -> TokenStream {
                 name: &str,
             ) -> ::std::result::Result<Self, ::weft_objects::ObjectFault> {
                 space.find(name).map(Self)
+            }
+
+            /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the
+            /// moment.
+            #visibility fn place(
+                &self,
+                strategy: ::weft_objects::Strategy,
+            ) -> ::std::result::Result<(), ::weft_objects::ObjectFault> {
+                self.0.place(strategy)
+            }
+
+            /// Where the object is, as far as this process has heard.
+            #visibility fn placement(&self) -> ::weft_objects::ObjectPlacement {
+                self.0.placement()
             }
 
             #(#methods)*

@@ -169,6 +169,11 @@ impl Runtime {
         Some(self.objects.get(&object)?.placement)
     }
 
+    /// This process, and how many there are.
+    pub fn place(&self) -> (ProcessId, u32) {
+        (self.me, self.size)
+    }
+
     /// The number of the last event that was handled.
     pub fn handled(&self) -> u64 {
         self.handled

@@ -1,0 +1,63 @@
+//! A job with shared objects, each with a result that is known: `weft run -n 4 shared_objects`.
+//!
+//! A counter that all write, jobs that each is done once, a barrier that nobody passes early, and an object that moves.
+
+use weft_objects::standard::{
+    BarrierObject, IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue,
+};
+use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy};
+
+const ADDITIONS: i64 = 500;
+const JOBS: u64 = 300;
+const ROUNDS: i64 = 50;
+
+fn main() -> Result<(), ObjectFault> {
+    let space = Space::open()?;
+    let (me, size) = space.place();
+    let all = i64::from(size);
+    let barrier = SharedBarrier::share(&space, "barrier", BarrierObject::new(size))?;
+
+    // All replicas of a counter see all additions, and each addition sees those before.
+    let counter = SharedInteger::share(&space, "counter", IntegerObject::new(0))?;
+    let seen: Vec<i64> = (0..ADDITIONS).map(|_| counter.add(1)).collect::<Result<_, _>>()?;
+    assert!(seen.is_sorted_by(|a, b| a < b));
+    counter.await_at_least(all * ADDITIONS)?;
+    assert_eq!(counter.value()?, all * ADDITIONS);
+
+    // The first process has jobs, and the others wait for them.
+    let jobs = SharedJobQueue::share(&space, "jobs", JobQueueObject::<u64>::default())?;
+    let sum = SharedInteger::share(&space, "sum", IntegerObject::new(0))?;
+    if me == 0 {
+        for job in 1..=JOBS {
+            jobs.add(job)?;
+        }
+        jobs.close()?;
+    }
+    while let Some(job) = jobs.take()? {
+        sum.add(job as i64)?;
+    }
+    barrier.pass()?;
+    assert_eq!(sum.value()?, (JOBS * (JOBS + 1) / 2) as i64);
+
+    // Nobody is a round ahead, wherever the object is that they count in.
+    let rounds = SharedInteger::share(&space, "rounds", IntegerObject::new(0))?;
+    barrier.pass()?;
+    for round in 1..=ROUNDS {
+        if round % 10 == i64::from(me) {
+            let strategy = match round % 3 {
+                0 => ObjectPlacement::Replicated,
+                _ => ObjectPlacement::Single((me + 1) % size),
+            };
+            rounds.place(Strategy::Fixed(strategy))?;
+        }
+        rounds.add(1)?;
+        barrier.pass()?;
+        let value = rounds.value()?;
+        assert!((all * round..all * (round + 1)).contains(&value), "round {round}: {value}");
+        barrier.pass()?;
+    }
+    if me == 0 {
+        println!("{} additions, {JOBS} jobs, {ROUNDS} rounds by {size} processes", all * ADDITIONS);
+    }
+    Ok(())
+}

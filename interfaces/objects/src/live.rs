@@ -1,0 +1,220 @@
+//! The processes of a job: the machine beside an endpoint, with a group for its order and parcels for its messages.
+//!
+//! All moves where a thread waits or polls; there is no thread of its own. A process that computes for long keeps those
+//! waiting who need an object that is there only.
+
+use crate::fault::ObjectFault;
+use crate::message::CallId;
+use crate::runtime::{Effect, Runtime};
+use crate::space::Driver;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use weft_group::{GroupError, GroupEvent, GroupId, GroupRules, GroupView, Groups, USUAL_RULES, process_of};
+use weft_ports::parcels::Parcels;
+use weft_ports::{Companion, Endpoint, InterfaceName, Messenger, Peer, Waiting};
+
+static MESSENGER: Messenger<Work> = Messenger::new();
+
+/// Contexts: the group's, and that of messages to one process. Each takes the next one, too.
+const ORDER: u32 = 10;
+const DIRECT: u32 = 12;
+
+/// Not a name that programs would use.
+const GROUP: &str = "weft objects";
+
+/// A write that waits for the other processes is a short time on its way.
+const RULES: GroupRules = USUAL_RULES;
+
+fn waiting(call: &'static str) -> Waiting {
+    Waiting { call, peer: None, tag: None, context: ORDER }
+}
+
+/// What is kept beside the endpoint.
+struct Work {
+    groups: Groups,
+    group: GroupId,
+    letters: Parcels,
+    runtime: Runtime,
+    /// For the order, and not taken yet.
+    unsent: VecDeque<Arc<[u8]>>,
+    members: BTreeSet<u32>,
+    /// This process is no member any more.
+    is_over: bool,
+}
+
+impl Work {
+    fn new(endpoint: &mut Endpoint) -> Result<Self, GroupError> {
+        let (me, size) = (endpoint.me().0, endpoint.world_size());
+        let mut groups = Groups::new(endpoint, ORDER);
+        let mut letters = Parcels::new(DIRECT);
+        letters.post(endpoint);
+        let group = groups.join(endpoint, GROUP, RULES)?;
+        let (unsent, members) = (VecDeque::new(), BTreeSet::new());
+        Ok(Self { groups, group, letters, runtime: Runtime::new(me, size), unsent, members, is_over: false })
+    }
+
+    /// Takes in what has come, and sends what follows from that.
+    #[inline]
+    fn turn(&mut self, endpoint: &mut Endpoint) {
+        self.groups.advance(endpoint);
+        loop {
+            self.flush(endpoint);
+            let Some(event) = self.groups.take_event(endpoint, self.group) else { break };
+            self.on_event(event);
+        }
+        while let Some(parcel) = self.letters.next(endpoint) {
+            let bytes = parcel.tail.as_deref().unwrap_or_else(|| parcel.bytes());
+            self.runtime.handle_direct(parcel.from.0, bytes);
+            self.letters.give_back(parcel);
+        }
+        self.flush(endpoint);
+    }
+
+    #[inline]
+    fn on_event(&mut self, event: GroupEvent) {
+        match event {
+            GroupEvent::Message { sequence, message } => {
+                self.runtime.handle_ordered(sequence + 1, process_of(message.origin).0, &message.bytes);
+            }
+            GroupEvent::View(view) => self.on_view(&view),
+            GroupEvent::Left => self.is_over = true,
+            GroupEvent::Excluded => self.end("the others have taken this process for dead"),
+        }
+    }
+
+    fn on_view(&mut self, view: &GroupView) {
+        let members = view.members.iter().map(|member| process_of(*member).0).collect();
+        let before = std::mem::replace(&mut self.members, members);
+        before.difference(&self.members).for_each(|process| self.runtime.handle_gone(*process));
+    }
+
+    fn end(&mut self, why: &str) {
+        self.is_over = true;
+        self.unsent.clear();
+        self.runtime.handle_broken_order(why);
+    }
+
+    #[inline]
+    fn flush(&mut self, endpoint: &mut Endpoint) {
+        while let Some(effect) = self.runtime.poll_effect() {
+            match effect {
+                Effect::Order(event) => self.unsent.push_back(event.into()),
+                Effect::Send(to, message) => {
+                    let receiver = [(Peer(to), 0)].into_iter();
+                    self.letters.send(endpoint, receiver, 0, (&[], &message), || message.as_slice().into());
+                }
+            }
+        }
+        while let Some(event) = self.unsent.front() {
+            match self.groups.try_send(endpoint, self.group, event.clone()) {
+                Ok(true) => drop(self.unsent.pop_front()),
+                Ok(false) => break,
+                Err(fault) => self.end(&fault.to_string()),
+            }
+        }
+    }
+
+    /// Whether all processes of the job are members; an error if one cannot become one.
+    fn is_complete(&self, endpoint: &mut Endpoint) -> Option<Result<(), ObjectFault>> {
+        let size = endpoint.world_size();
+        if self.members.len() == size as usize {
+            return Some(Ok(()));
+        }
+        let missing = (0..size).filter(|process| !self.members.contains(process));
+        let ended = missing.into_iter().find(|process| endpoint.is_lost(Peer(*process)))?;
+        Some(Err(ObjectFault::Group(format!("process {ended} has ended before it opened the space"))))
+    }
+}
+
+impl Companion for Work {
+    #[inline]
+    fn advance(&mut self, endpoint: &mut Endpoint) {
+        self.turn(endpoint);
+    }
+
+    fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
+        self.letters.post(endpoint);
+        if sleeps {
+            self.letters.reclaim(endpoint);
+        }
+        let has_changed = self.groups.idle(endpoint, sleeps);
+        if has_changed {
+            self.turn(endpoint);
+        }
+        has_changed
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        self.groups.longest_sleep()
+    }
+}
+
+/// This process in its job. It leaves when this is dropped.
+pub struct Live {
+    _private: (),
+}
+
+impl Live {
+    /// Joins the job, and waits until all its processes have.
+    ///
+    /// # Errors
+    /// The process cannot join, or another one has ended instead.
+    pub fn open() -> Result<Self, ObjectFault> {
+        let cannot = |why: String| ObjectFault::Group(why);
+        if MESSENGER.is_open() {
+            return Err(cannot("this process has opened its space already".to_owned()));
+        }
+        let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).map_err(|fault| cannot(fault.to_string()))?;
+        let work = Work::new(&mut endpoint).map_err(|fault| cannot(fault.to_string()))?;
+        MESSENGER.open_beside(endpoint, work, true);
+        MESSENGER.lend();
+        MESSENGER.wait_both(waiting("Space::open"), |endpoint, work| work.is_complete(endpoint))?;
+        Ok(Self { _private: () })
+    }
+}
+
+impl Driver for Live {
+    fn with(&self, what: &mut dyn FnMut(&mut Runtime)) {
+        MESSENGER.with_both(|endpoint, work| {
+            what(&mut work.runtime);
+            work.turn(endpoint);
+        });
+    }
+
+    fn wait(&self, call: CallId) -> Result<Vec<u8>, ObjectFault> {
+        MESSENGER.wait_both(waiting("operation"), |_, work| work.runtime.poll_answer(call))
+    }
+
+    fn poll(&self) {
+        MESSENGER.poll();
+    }
+}
+
+/// Waits until no process uses objects any more, and leaves.
+impl Drop for Live {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // It ends, and the others are not to be waited for: they may wait for this one.
+            return;
+        }
+        let mut closing = 0;
+        self.with(&mut |runtime| closing = runtime.handle_close());
+        // With an order that is broken it is over as well.
+        let _ = self.wait(closing);
+        MESSENGER.with_both(|endpoint, work| {
+            if !work.is_over {
+                work.groups.leave(endpoint, work.group);
+            }
+        });
+        MESSENGER.wait_both(waiting("leaving"), |endpoint, work| {
+            let has_left = work.groups.has_left(endpoint) & work.letters.reclaim(endpoint);
+            (work.is_over && has_left).then_some(())
+        });
+        MESSENGER.with_both(|endpoint, work| {
+            work.groups.withdraw(endpoint);
+            work.letters.withdraw(endpoint);
+        });
+        MESSENGER.close();
+    }
+}
