@@ -1,26 +1,40 @@
-//! What operations cost: a read of a replicated object, a write of one, and a call of one that is on another process.
-//!
-//! `cargo run --release -p weft-objects --example object_figures`
+//! What operations cost, as process 0 sees it: a read of a replicated object, a write of one, and a write of one that is on
+//! another process. `weft run -n 2 target/release/examples/object_figures`
 
 use std::hint::black_box;
 use std::time::Instant;
-use weft_objects::standard::{IntegerObject, SharedInteger};
-use weft_objects::{ObjectFault, Space};
+use weft_objects::standard::{BarrierObject, IntegerObject, SharedBarrier, SharedInteger};
+use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy};
 
 /// Nanoseconds of one of `count`.
-fn each(count: u32, mut what: impl FnMut() -> Result<(), ObjectFault>) -> Result<f64, ObjectFault> {
+fn each(count: u32, mut what: impl FnMut() -> Result<i64, ObjectFault>) -> Result<f64, ObjectFault> {
     let begin = Instant::now();
-    (0..count).try_for_each(|_| what())?;
+    for _ in 0..count {
+        black_box(what()?);
+    }
     Ok(begin.elapsed().as_nanos() as f64 / f64::from(count))
 }
 
 fn main() -> Result<(), ObjectFault> {
-    let space = Space::alone();
+    let space = Space::open()?;
+    let (me, size) = space.place();
     let number = SharedInteger::share(&space, "number", IntegerObject::new(0))?;
-    for _ in 0..3 {
-        let read = each(20_000_000, || number.value().map(|value| drop(black_box(value))))?;
-        let write = each(1_000_000, || number.add(1).map(|value| drop(black_box(value))))?;
-        println!("read {read:.1} ns, write {write:.1} ns");
+    let barrier = SharedBarrier::share(&space, "barrier", BarrierObject::new(size))?;
+    barrier.place(Strategy::Fixed(ObjectPlacement::Replicated))?;
+    let places = [ObjectPlacement::Replicated, ObjectPlacement::Single(size - 1), ObjectPlacement::Single(0)];
+    for place in places {
+        barrier.pass()?;
+        number.place(Strategy::Fixed(place))?;
+        barrier.pass()?;
+        if me == 0 {
+            let read = match place {
+                ObjectPlacement::Single(on) if on != 0 => each(100_000, || number.value())?,
+                _ => each(20_000_000, || number.value())?,
+            };
+            let write = each(100_000, || number.add(1))?;
+            println!("{size} processes, {place:?}: read {read:.1} ns, write {write:.0} ns");
+        }
+        barrier.pass()?;
     }
     Ok(())
 }
