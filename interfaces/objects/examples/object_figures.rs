@@ -36,5 +36,5 @@ fn main() -> Result<(), ObjectFault> {
         }
         barrier.pass()?;
     }
-    Ok(())
+    space.close()
 }

@@ -1,6 +1,7 @@
 //! A job with shared objects, each with a result that is known: `weft run -n 4 shared_objects`.
 //!
 //! A counter that all write, jobs that each is done once, a barrier that nobody passes early, and an object that moves.
+//! With `killed`, under `--keep-going`, the last process ends in the middle.
 
 use weft_objects::standard::{
     BarrierObject, IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue,
@@ -14,6 +15,9 @@ const ROUNDS: i64 = 50;
 fn main() -> Result<(), ObjectFault> {
     let space = Space::open()?;
     let (me, size) = space.place();
+    if std::env::args().nth(1).is_some_and(|word| word == "killed") {
+        return with_a_death(space);
+    }
     let all = i64::from(size);
     let barrier = SharedBarrier::share(&space, "barrier", BarrierObject::new(size))?;
 
@@ -59,5 +63,34 @@ fn main() -> Result<(), ObjectFault> {
     if me == 0 {
         println!("{} additions, {JOBS} jobs, {ROUNDS} rounds by {size} processes", all * ADDITIONS);
     }
-    Ok(())
+    space.close()
+}
+
+/// What is on the process that ends is lost, and all else goes on.
+fn with_a_death(space: Space) -> Result<(), ObjectFault> {
+    let (me, size) = space.place();
+    let last = size - 1;
+    let number = SharedInteger::share(&space, "number", IntegerObject::new(0))?;
+    let here = SharedInteger::share(&space, "here", IntegerObject::new(0))?;
+    here.place(Strategy::Fixed(ObjectPlacement::Replicated))?;
+    here.add(1)?;
+    here.await_at_least(i64::from(size))?;
+    number.place(Strategy::Fixed(ObjectPlacement::Single(last)))?;
+    here.add(1)?;
+    here.await_at_least(i64::from(2 * size))?;
+    if me == last {
+        std::process::abort();
+    }
+    let lost = loop {
+        if let Err(fault) = number.add(1) {
+            break fault;
+        }
+    };
+    assert_eq!(lost, ObjectFault::OwnerLost(last));
+    here.add(1)?;
+    here.await_at_least(i64::from(2 * size + last))?;
+    if me == 0 {
+        println!("{lost}; {last} went on");
+    }
+    space.close()
 }

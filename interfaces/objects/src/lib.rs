@@ -81,6 +81,11 @@ pub use object::{ObjectType, Shareable};
 pub use space::Space;
 pub use weft_objects_derive::object;
 
+/// The programs of the guide, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/objects.md")]
+mod guide {}
+
 /// What `#[object]` writes of.
 #[doc(hidden)]
 pub mod made {

@@ -150,7 +150,7 @@ impl Companion for Work {
     }
 }
 
-/// This process in its job. It leaves when this is dropped.
+/// This process in its job.
 pub struct Live {
     _private: (),
 }
@@ -191,26 +191,22 @@ impl Driver for Live {
     }
 }
 
-/// Waits until no process uses objects any more, and leaves.
 impl Drop for Live {
+    /// Leaves: with the others where all have closed, else as one that ends.
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            // It ends, and the others are not to be waited for: they may wait for this one.
-            return;
-        }
-        let mut closing = 0;
-        self.with(&mut |runtime| closing = runtime.handle_close());
-        // With an order that is broken it is over as well.
-        let _ = self.wait(closing);
-        MESSENGER.with_both(|endpoint, work| {
-            if !work.is_over {
+        let is_closed = MESSENGER.with_both(|endpoint, work| {
+            let is_closed = work.runtime.is_closed() && !work.is_over;
+            if is_closed {
                 work.groups.leave(endpoint, work.group);
             }
+            is_closed
         });
-        MESSENGER.wait_both(waiting("leaving"), |endpoint, work| {
-            let has_left = work.groups.has_left(endpoint) & work.letters.reclaim(endpoint);
-            (work.is_over && has_left).then_some(())
-        });
+        if is_closed {
+            MESSENGER.wait_both(waiting("leaving"), |endpoint, work| {
+                let has_left = work.groups.has_left(endpoint) & work.letters.reclaim(endpoint);
+                (work.is_over && has_left).then_some(())
+            });
+        }
         MESSENGER.with_both(|endpoint, work| {
             work.groups.withdraw(endpoint);
             work.letters.withdraw(endpoint);

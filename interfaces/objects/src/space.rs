@@ -30,12 +30,21 @@ pub struct Space {
 
 impl Space {
     /// Joins the job with all its processes, and waits until they have; a process that nobody has launched is a job of its
-    /// own. When the last handle and the last space are dropped, it waits until that is so in all processes, and leaves.
+    /// own. It leaves when the last handle and the last space are dropped; without [`Self::close`] it has ended for the
+    /// others.
     ///
     /// # Errors
     /// The process cannot join, has opened it already, or another one has ended before it did.
     pub fn open() -> Result<Self, ObjectFault> {
         Ok(Self::driven_by(Arc::new(Live::open()?)))
+    }
+
+    /// The end: waits until all processes say this, so that nobody leaves who has what others need.
+    ///
+    /// # Errors
+    /// The processes have no order any more.
+    pub fn close(self) -> Result<(), ObjectFault> {
+        self.wait(Runtime::handle_close).map(drop)
     }
 
     /// This process, and how many there are.

@@ -194,7 +194,7 @@ impl Runtime {
 
     /// Ends the calls that wait until nobody uses objects any more.
     fn settle_closing(&mut self) {
-        if (0..self.size).all(|process| self.closed.contains(&process) || self.gone.contains(&process)) {
+        if self.is_closed() {
             let closing = self.calls.iter().filter(|(_, call)| matches!(call, OpenCall::Close));
             let closing: Vec<CallId> = closing.map(|(id, _)| *id).collect();
             closing.into_iter().for_each(|call| self.finish(call, Ok(Vec::new())));

@@ -149,6 +149,11 @@ impl Runtime {
         calls.into_iter().for_each(|call| self.finish(call, Err(fault.clone())));
     }
 
+    /// Whether no process that lives uses objects any more.
+    pub fn is_closed(&self) -> bool {
+        (0..self.size).all(|process| self.closed.contains(&process) || self.gone.contains(&process))
+    }
+
     /// What is to be sent next.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
