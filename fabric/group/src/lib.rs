@@ -305,6 +305,7 @@ impl Groups {
     }
 
     fn look_for_deaths(&mut self, endpoint: &mut Endpoint) -> bool {
+        let known = self.lost.len();
         if endpoint.keeps_going() {
             let lost = endpoint.look_for_lost();
             lost.into_iter().for_each(|peer| self.lose(endpoint, peer));
@@ -318,7 +319,7 @@ impl Groups {
         };
         let dead: Vec<Peer> = watched.into_iter().filter(|peer| !self.lost.contains(peer)).filter(dead).collect();
         if dead.is_empty() {
-            return false;
+            return self.lost.len() > known;
         }
         // What they have sent has arrived, since they have ended before.
         while endpoint.progress() {
