@@ -1,96 +1,72 @@
-//! Latency and rate of ordered messages: `weft run -n 2 target/release/examples/rates`.
+//! Latency and rates of ordered messages: `weft run -n 2 target/release/examples/rates`.
 
 use std::sync::Arc;
 use std::time::Instant;
 use weft_fabric::Endpoint;
-use weft_group::{GroupCalls as _, GroupEvent, GroupId, Groups, USUAL_RULES};
+use weft_group::{GroupCalls as _, GroupEvent, GroupId, Groups, USUAL_RULES, process_of};
 use weft_ports::{InterfaceName, Messenger, Waiting};
 
 static PORTS: Messenger<Groups> = Messenger::new();
+const CONTEXT: u32 = 10;
+const BOTH: Waiting = Waiting { call: "rates", peer: None, tag: None, context: CONTEXT };
 
-fn message(group: GroupId) -> (u32, Arc<[u8]>) {
-    loop {
-        if let GroupEvent::Message { message, .. } = PORTS.await_event("rates", group) {
-            return (weft_group::process_of(message.origin).0, message.bytes);
+/// The last member sends a message and waits for it, and so on: seconds for each.
+fn latency(group: GroupId, sends: bool, bytes: usize, count: u32) -> f64 {
+    let mine: Arc<[u8]> = vec![1; bytes].into();
+    let begun = Instant::now();
+    for _ in 0..count {
+        if sends {
+            PORTS.send_to_group("rates", group, mine.clone()).expect("a member");
         }
+        while !matches!(PORTS.await_event("rates", group), GroupEvent::Message { .. }) {}
     }
+    begun.elapsed().as_secs_f64() / f64::from(count)
+}
+
+/// Sends so many as fast as it can, and takes what comes until that is `count`: messages in a second.
+fn rate(group: GroupId, own: u32, bytes: usize, count: u32) -> f64 {
+    let mine: Arc<[u8]> = vec![1; bytes].into();
+    let begun = Instant::now();
+    let (mut sent, mut taken) = (0, 0);
+    while taken < count {
+        taken += PORTS.wait_both(BOTH, |endpoint, groups| {
+            while sent < own && groups.try_send_among_others(group, mine.clone()).expect("a member") {
+                sent += 1;
+            }
+            let events = std::iter::from_fn(|| groups.take_event(endpoint, group));
+            let messages = events.filter(|event| matches!(event, GroupEvent::Message { .. })).count();
+            u32::try_from(messages).ok().filter(|messages| *messages > 0)
+        });
+    }
+    f64::from(count) / begun.elapsed().as_secs_f64()
 }
 
 fn main() {
-    let mut endpoint = Endpoint::join_as(InterfaceName::Panda, &[]).expect("a job");
-    let (me, size) = (endpoint.me().0, endpoint.world_size());
-    let groups = Groups::new(&mut endpoint, 10);
+    let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).expect("a job");
+    let (me, size) = (endpoint.me(), endpoint.world_size());
+    let groups = Groups::new(&mut endpoint, CONTEXT);
     PORTS.open_beside(endpoint, groups, false);
     let group = PORTS.join_group("rates", USUAL_RULES).expect("a name");
     let members = loop {
-        if let GroupEvent::View(view) = PORTS.await_event("rates", group)
-            && view.members.len() == size as usize
-        {
-            break view.members;
+        match PORTS.await_event("rates", group) {
+            GroupEvent::View(view) if view.members.len() == size as usize => break view.members,
+            _ => {}
         }
     };
-    let place = members.iter().position(|member| weft_group::process_of(*member).0 == me).expect("one of them");
-    let turn = |bytes: usize, count: u32| {
-        // Each in turn: only the last member sends, and waits for its own message.
-        let mine: Arc<[u8]> = vec![1; bytes].into();
-        let begun = Instant::now();
-        for _ in 0..count {
-            if place == members.len() - 1 {
-                PORTS.send_to_group("rates", group, mine.clone()).expect("a member");
-            }
-            message(group);
-        }
-        begun.elapsed().as_secs_f64() / f64::from(count)
-    };
+    // Not the sequencer, where there is another one.
+    let sends = members.last().is_some_and(|last| process_of(*last) == me);
     for bytes in [8, 64, 1024, 65536] {
         let count = if bytes > 1024 { 3000 } else { 200_000 };
-        turn(bytes, count / 10);
-        let latency = turn(bytes, count);
-        // All send as fast as they can, and take what comes.
-        let mine: Arc<[u8]> = vec![1; bytes].into();
-        let each = if bytes > 1024 { 3000 } else { 400_000 / size };
-        let begun = Instant::now();
-        let (mut sent, mut taken) = (0, 0);
-        while taken < each * size {
-            let what = Waiting { call: "both", peer: None, tag: None, context: 0 };
-            let took = PORTS.wait_both(what, |endpoint, groups| {
-                while sent < each && groups.try_send_among_others(group, mine.clone()).expect("a member") {
-                    sent += 1;
-                }
-                let mut took = 0;
-                while let Some(event) = groups.take_event(endpoint, group) {
-                    took += u32::from(matches!(event, GroupEvent::Message { .. }));
-                }
-                (took > 0).then_some(took)
-            });
-            taken += took;
-        }
-        let rate = f64::from(taken) / begun.elapsed().as_secs_f64();
-        // One sends.
-        let begun = Instant::now();
-        let (mut sent, mut taken) = (0, 0);
-        let alone = place == members.len() - 1;
-        while taken < each {
-            let what = Waiting { call: "both", peer: None, tag: None, context: 0 };
-            taken += PORTS.wait_both(what, |endpoint, groups| {
-                while alone && sent < each && groups.try_send_among_others(group, mine.clone()).expect("a member") {
-                    sent += 1;
-                }
-                let mut took = 0;
-                while let Some(event) = groups.take_event(endpoint, group) {
-                    took += u32::from(matches!(event, GroupEvent::Message { .. }));
-                }
-                (took > 0).then_some(took)
-            });
-        }
-        let one = f64::from(taken) / begun.elapsed().as_secs_f64();
-        if place == members.len() - 1 {
+        latency(group, sends, bytes, count / 10);
+        let latency = latency(group, sends, bytes, count);
+        let each = count / size;
+        let all = rate(group, each, bytes, each * size);
+        let one = rate(group, if sends { count } else { 0 }, bytes, count);
+        if sends {
+            let (latency, all, megabytes) = (latency * 1e9, all / 1e6, one * bytes as f64 / 1e6);
             println!(
-                "{bytes:6} B: latency {:7.0} ns, all send {:.3} M/s, one sends {:.3} M/s, {:.2} GB/s",
-                latency * 1e9,
-                rate / 1e6,
-                one / 1e6,
-                one * bytes as f64 / 1e9
+                "{bytes:6} B: {latency:6.0} ns; all send {all:.3} M/s; one {:.3} M/s, {megabytes:.0} MB/s",
+                one / 1e6
             );
         }
     }

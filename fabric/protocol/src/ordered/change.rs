@@ -11,15 +11,15 @@
 //! One case is not seen: some who were cut off from the rest, let others in and then died.
 
 use super::{
-    Ballot, GroupBreach, GroupEvent, GroupMember, GroupView, GroupWord, OrderedGroup, Placed, Saying, Standing,
-    Successor, Unplaced, WordTo,
+    Ballot, GroupBreach, GroupEvent, GroupMember, GroupView, OrderedGroup, Placed, Saying, Standing, Successor,
+    Unplaced, WordTo,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Decisions that are kept for members that have not heard of them.
 const DECISIONS: usize = 8;
 
-type GroupMembers = BTreeSet<GroupMember>;
+pub type GroupMembers = BTreeSet<GroupMember>;
 
 /// What a member has.
 #[derive(Debug)]
@@ -49,15 +49,15 @@ pub(super) struct ViewChange {
     rival: Option<Ballot>,
     accepted: Option<(Ballot, Successor)>,
     leading: Option<Leading>,
-    dead: GroupMembers,
+    pub dead: GroupMembers,
     silent: GroupMembers,
     /// Who wants to come in.
-    joining: Vec<GroupMember>,
-    leaving: GroupMembers,
+    pub joining: Vec<GroupMember>,
+    pub leaving: GroupMembers,
     /// Whom all this was told last, and how much it was.
     urged: Option<(GroupMember, usize)>,
     /// What follows on the views before.
-    decided: VecDeque<(u32, Successor)>,
+    pub decided: VecDeque<(u32, Successor)>,
 }
 
 impl ViewChange {
@@ -383,7 +383,7 @@ impl OrderedGroup {
     }
 
     /// The view of that number is over.
-    fn install(&mut self, number: u32, successor: Successor) {
+    pub(super) fn install(&mut self, number: u32, successor: Successor) {
         let wished = self.change.leaving.contains(&self.me);
         let Successor { members, next, .. } = successor.clone();
         let ends = wished || members.contains(&self.me);
@@ -419,98 +419,6 @@ impl OrderedGroup {
         let lost = self.history.cut(successor.next).into_iter().filter(|message| message.origin == self.me);
         lost.rev().for_each(|Placed { number, bytes, .. }| self.own.push_front(Unplaced { number, bytes }));
         self.stable = self.stable.max(successor.next.min(self.history.next()));
-    }
-
-    /// A word of a view that comes after that of this process.
-    pub(super) fn on_ahead(&mut self, from: GroupMember, word: GroupWord) -> Result<(), GroupBreach> {
-        match word {
-            GroupWord { view, saying: Saying::Install { successor } }
-                if matches!(self.standing, Standing::Joining(_)) =>
-            {
-                if successor.members.contains(&self.me) {
-                    self.history = super::history::History::new(successor.next);
-                    self.delivered = successor.next;
-                    self.standing = Standing::In;
-                    let none = Successor { rest: Vec::new(), ..*successor };
-                    self.install(view, none);
-                }
-            }
-            word => {
-                if self.ahead.iter().all(|(other, _)| *other != from) {
-                    let is_in = self.standing == Standing::In;
-                    self.say(WordTo::One(from), if is_in { Saying::Behind } else { Saying::Join { member: self.me } });
-                }
-                self.ahead.push_back((from, word));
-            }
-        }
-        Ok(())
-    }
-
-    /// What was said ahead of this view is heard now, or again later.
-    fn hear_ahead(&mut self) {
-        for (from, word) in std::mem::take(&mut self.ahead) {
-            // A breach has no caller here: what it says is not believed, which is enough.
-            if word.view >= self.view.number {
-                let _ = self.handle_word(from, word);
-            }
-        }
-    }
-
-    /// Somebody is in an older view.
-    pub(super) fn tell_decided(&mut self, member: GroupMember, view: u32) {
-        let later = self.change.decided.iter().filter(|(number, _)| *number >= view);
-        let later: Vec<_> = later.cloned().collect();
-        if later.first().is_none_or(|(number, _)| *number != view) {
-            return self.say(WordTo::One(member), Saying::Excluded);
-        }
-        for (view, successor) in later {
-            let word = GroupWord { view, saying: Saying::Install { successor: Box::new(successor) } };
-            self.out.push_back((WordTo::One(member), word));
-        }
-    }
-
-    /// Something said to one who is no member any more: it may know what the sender does not. Else it is as good as dead.
-    pub(super) fn on_over(&mut self, from: GroupMember, view: u32, saying: &Saying) {
-        let (view, asks) = match saying {
-            Saying::Install { successor } => (view + 1, successor.members.contains(&self.me)),
-            Saying::Collect { .. } | Saying::Ping => (view, true),
-            _ => (view, false),
-        };
-        if asks && self.change.decided.iter().any(|(number, _)| *number == view) {
-            self.tell_decided(from, view);
-        } else if asks {
-            let saying = Saying::Urge { dead: vec![self.me], silent: Vec::new() };
-            self.out.push_back((WordTo::One(from), GroupWord { view, saying }));
-        }
-    }
-
-    /// Something said in a view that is over. Who wants to change it is told what has followed.
-    pub(super) fn on_late(&mut self, from: GroupMember, view: u32, saying: &Saying) {
-        match saying {
-            Saying::Collect { .. } | Saying::Urge { .. } | Saying::Ping => self.tell_decided(from, view),
-            Saying::Install { .. } | Saying::Excluded => {}
-            _ if self.view.place(from).is_none() => self.say(WordTo::One(from), Saying::Excluded),
-            _ => {}
-        }
-    }
-
-    pub(super) fn on_join(&mut self, member: GroupMember) {
-        if self.view.place(member).is_some() {
-            // It is one already, and was not told by whoever has decided that.
-            let decided = self.change.decided.iter().rev();
-            let since = decided.take_while(|(_, successor)| successor.members.contains(&member)).last();
-            since.map(|(view, _)| *view).into_iter().for_each(|view| self.tell_decided(member, view));
-        } else if !self.change.joining.contains(&member) && !self.change.dead.contains(&member) {
-            self.change.joining.push(member);
-            self.reconsider();
-        }
-    }
-
-    pub(super) fn on_leave(&mut self, member: GroupMember) {
-        if self.view.place(member).is_some() {
-            self.change.note_leaver(member);
-            self.reconsider();
-        }
     }
 }
 

@@ -30,6 +30,7 @@ mod sequencer;
 mod silence;
 #[cfg(test)]
 mod tests;
+mod views;
 mod word;
 
 use change::ViewChange;
