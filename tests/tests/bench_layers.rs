@@ -5,7 +5,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use weft_tests::tree;
 
-const ROWS: [&str; 15] = [
+const ROWS: [&str; 16] = [
     "raw",
     "port",
     "socket",
@@ -17,6 +17,7 @@ const ROWS: [&str; 15] = [
     "tcgmsg",
     "active-messages",
     "fast-messages",
+    "panda",
     "tcp",
     "tcp-self",
     "unix",

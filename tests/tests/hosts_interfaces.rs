@@ -251,6 +251,14 @@ fn fast_messages_in_pieces_and_floods() {
 }
 
 #[test]
+fn panda_calls_in_circles_and_ordered_groups() {
+    let programs = Programs::new();
+    passes(&programs.compiled("panda/rpc.c", "panda"), [1, 1], &[]);
+    passes_by(&["auto"], &programs.compiled("panda/mp.c", "panda"), [2, 1], &[]);
+    passes(&programs.compiled("panda/group.c", "panda"), [2, 1], &[]);
+}
+
+#[test]
 fn tcgmsg_in_c_and_fortran() {
     let programs = Programs::new();
     passes(&programs.compiled("tcgmsg/whole.c", "tcgmsg"), [2, 1], &["3", programs.place()]);

@@ -80,6 +80,10 @@ fn each_call_that_blocks_is_shown_by_its_own_name() {
 
     let fm = program("fm", "fm");
     assert_shown(&fm, ranks::command(&fm, 3, &[]), &["computing", "blocked in FM_end_message to rank 2 for"]);
+
+    let panda = program("panda", "panda");
+    let expected = ["computing", "blocked in pan_rpc_trans from rank 2 for", "blocked in pan_cond_wait for"];
+    assert_shown(&panda, ranks::command(&panda, 3, &[]), &expected);
 }
 
 #[test]
@@ -116,6 +120,7 @@ fn who_ends_without_leave_is_told_of_in_the_words_of_its_interface() {
         ("tcgmsg", "tcgmsg", "exited after PBEGIN without PEND"),
         ("am", "am", "exited after AM_Init without AM_Terminate"),
         ("fm", "fm", "exited after FM_initialize without FM_finalize"),
+        ("panda", "panda", "exited after pan_init without pan_end"),
     ];
     for (name, library, expected) in programs {
         let program = compiled(&folder, name, library);
@@ -144,6 +149,7 @@ fn info_says_which_interface_a_program_was_built_for() {
         ("tcgmsg", "tcgmsg", "built for TCGMSG (libtcgmsg.so.1)", "weft run -n N"),
         ("am", "am", "built for Active Messages (libam.so.1)", "weft run -n N"),
         ("fm", "fm", "built for Fast Messages (libfm.so.1)", "weft run -n N"),
+        ("panda", "panda", "built for Panda (libpanda.so.2)", "weft run -n N"),
     ];
     for (name, library, expected, start) in programs {
         let (line, runs) = info(&compiled(&folder, name, library));

@@ -32,6 +32,8 @@ struct PandaGroup {
     name: String,
     standing: Standing,
     members: Vec<GroupMember>,
+    /// How many there were at most: who waits for all may come when some have left.
+    most: usize,
     handler: Option<GroupFunction>,
     /// What came before there was a handler.
     early: Vec<Arc<[u8]>>,
@@ -99,7 +101,10 @@ impl PandaGroup {
                 Some(handler) => upcalls.push_ordered(OrderedUpcall { handler, bytes: message.bytes }),
                 None => self.early.push(message.bytes),
             },
-            GroupEvent::View(view) => (self.members, self.standing) = (view.members, Standing::In),
+            GroupEvent::View(view) => {
+                self.most = self.most.max(view.members.len());
+                (self.members, self.standing) = (view.members, Standing::In);
+            }
             GroupEvent::Left => self.standing = Standing::Over,
             GroupEvent::Excluded => {
                 fail(&format!("group '{}': the others have taken this platform for dead", self.name));
@@ -130,6 +135,7 @@ pub fn join(call: &'static str, name: &str, handler: Option<GroupFunction>, wait
         name: name.to_owned(),
         standing: Standing::Joining,
         members: Vec::new(),
+        most: 0,
         handler,
         early: Vec::new(),
         unsent: VecDeque::new(),
@@ -161,11 +167,11 @@ pub fn set_handler(call: &str, number: usize, handler: GroupFunction) -> bool {
     is_first
 }
 
-/// Waits until a group has so many members.
+/// Waits until a group has, or has had, so many members.
 pub fn await_size(call: &'static str, number: usize, size: usize) {
     takers::wait(waiting(call, None), |world| {
         let Some(group) = world.groups.at(number) else { no_group(call) };
-        (group.standing == Standing::In && group.members.len() >= size).then_some(())
+        (group.most >= size).then_some(())
     });
 }
 

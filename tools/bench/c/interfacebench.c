@@ -1,6 +1,7 @@
 /*
  * The measuring program of the rows of `weft bench layers` that are interfaces of their own: two processes of a job of
- * `weft run`, over the library that -DNATIVE, -DPVM, -DP4, -DTCGMSG, -DAM or -DFM chooses.
+ * `weft run`, over the library that -DNATIVE, -DPVM, -DP4, -DTCGMSG, -DAM, -DFM or -DPANDA
+ * chooses.
  *
  *     interfacebench pingpong|exchange BYTES SECONDS
  *
@@ -214,8 +215,31 @@ static void send_to_other(const void *bytes, size_t length) {
 }
 static void receive(void *bytes, size_t length) { RECEIVE(FM_extract(~0u)); }
 static void leave(void) { FM_finalize(); }
+
+#elif defined(PANDA)
+#include <pan_mp.h>
+static int map;
+static pan_msg_p received;
+static void join(int *argc, char ***argv) {
+    pan_init(argc, *argv);
+    if (pan_nr_platforms() != 2) fail("two processes are needed");
+    me = pan_my_pid();
+    map = pan_mp_register_map();
+    received = pan_msg_create();
+    pan_start();
+}
+static void send_to_other(const void *bytes, size_t length) {
+    pan_msg_p message = pan_msg_create();
+    memcpy(pan_msg_push(message, (int)length, 8), bytes, length);
+    pan_mp_send_message(1 - me, map, message, MODE_ASYNC);
+}
+static void receive(void *bytes, size_t length) {
+    pan_mp_receive_message(map, received, MODE_SYNC);
+    memcpy(bytes, pan_msg_pop(received, (int)length, 8), length);
+}
+static void leave(void) { pan_end(); }
 #else
-#error "an interface is chosen by -DNATIVE, -DPVM, -DP4, -DTCGMSG, -DAM or -DFM"
+#error "an interface is chosen by -DNATIVE, -DPVM, -DP4, -DTCGMSG, -DAM, -DFM or -DPANDA"
 #endif
 
 static double now(void) {

@@ -25,6 +25,8 @@ pub enum Row {
     ActiveMessages,
     /// Fast Messages 2.x.
     FastMessages,
+    /// Message passing of Panda 2.0.
+    Panda,
     Tcp,
     TcpSelf,
     Unix,
@@ -32,7 +34,7 @@ pub enum Row {
 }
 
 impl Row {
-    pub const ALL: [Row; 15] = [
+    pub const ALL: [Row; 16] = [
         Row::Raw,
         Row::Port,
         Row::Socket,
@@ -44,6 +46,7 @@ impl Row {
         Row::Tcgmsg,
         Row::ActiveMessages,
         Row::FastMessages,
+        Row::Panda,
         Row::Tcp,
         Row::TcpSelf,
         Row::Unix,
@@ -63,6 +66,7 @@ impl Row {
             Row::Tcgmsg => "TCGMSG",
             Row::ActiveMessages => "Active Messages",
             Row::FastMessages => "Fast Messages",
+            Row::Panda => "Panda",
             Row::Tcp => "kernel TCP",
             Row::TcpSelf => "kernel TCP to self",
             Row::Unix => "Unix socket",
@@ -84,6 +88,7 @@ impl Row {
             Row::Tcgmsg => Some(("TCGMSG", "tcgmsg")),
             Row::ActiveMessages => Some(("AM", "am")),
             Row::FastMessages => Some(("FM", "fm")),
+            Row::Panda => Some(("PANDA", "panda")),
             _ => None,
         }
     }
