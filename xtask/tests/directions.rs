@@ -39,8 +39,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-am", &["weft-fabric", "weft-ports"]),
     ("weft-fm", &["weft-fabric", "weft-ports"]),
     ("weft-panda", &["weft-fabric", "weft-ports", "weft-group"]),
-    ("weft-objects", &["weft-fabric", "weft-ports", "weft-group", "weft-objects-derive"]),
     ("weft-objects-derive", &[]),
+    ("weft-objects", &["weft-ports", "weft-group", "weft-objects-derive"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (

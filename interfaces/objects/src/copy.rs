@@ -17,16 +17,16 @@ thread_local! {
 }
 
 /// The time in which a thread is inside an operation.
-struct Inside;
+struct InsideOperation;
 
-impl Inside {
+impl InsideOperation {
     #[inline]
     fn enter() -> Option<Self> {
         (!IS_INSIDE.replace(true)).then_some(Self)
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideOperation {
     fn drop(&mut self) {
         IS_INSIDE.set(false);
     }
@@ -39,7 +39,7 @@ pub fn is_inside() -> bool {
 
 /// What became of an operation that was tried.
 #[derive(Debug)]
-pub enum Tried {
+pub enum AttemptEnd {
     /// Its guard is false.
     Waits,
     Over(Result<Vec<u8>, ObjectFault>),
@@ -48,7 +48,7 @@ pub enum Tried {
 /// What the run-time system does with a copy.
 pub trait Replica: Any + Send + Sync {
     /// Tries an operation on the state that is here. An answer is written only if somebody `is_answered`.
-    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> Tried;
+    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> AttemptEnd;
 
     /// Whether the operation may change the state; one that is not there does not.
     fn writes(&self, operation: u16) -> bool;
@@ -94,7 +94,7 @@ impl<T: ObjectType> LocalCopy<T> {
     /// The operation panicked, or the thread is inside of one.
     #[inline]
     pub fn read<R>(&self, operation: u16, run: impl FnOnce(&T) -> Option<R>) -> Result<Option<(R, u64)>, ObjectFault> {
-        let _inside = Inside::enter().ok_or(ObjectFault::Nested)?;
+        let _inside = InsideOperation::enter().ok_or(ObjectFault::Nested)?;
         let mut held = self.hold();
         let HeldState { state: Some(state), reads, .. } = &mut *held else { return Ok(None) };
         match catch_unwind(AssertUnwindSafe(|| run(state))) {
@@ -120,16 +120,16 @@ pub(crate) fn misfit(what: impl Into<String>, fault: &FormatFault) -> ObjectFaul
 }
 
 impl<T: ObjectType> Replica for LocalCopy<T> {
-    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> Tried {
+    fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> AttemptEnd {
         let Some(known) = T::OPERATIONS.get(usize::from(operation)) else {
             let text = format!("it has {}", T::OPERATIONS.len());
-            return Tried::Over(Err(ObjectFault::Format(format!("operation {operation}"), text)));
+            return AttemptEnd::Over(Err(ObjectFault::Format(format!("operation {operation}"), text)));
         };
-        let Some(_inside) = Inside::enter() else { return Tried::Over(Err(ObjectFault::Nested)) };
+        let Some(_inside) = InsideOperation::enter() else { return AttemptEnd::Over(Err(ObjectFault::Nested)) };
         let mut held = self.hold();
-        let Some(state) = &mut held.state else { return Tried::Over(Err(ObjectFault::Poisoned)) };
+        let Some(state) = &mut held.state else { return AttemptEnd::Over(Err(ObjectFault::Poisoned)) };
         let answer = match catch_unwind(AssertUnwindSafe(|| (known.run)(state, arguments, is_answered))) {
-            Ok(Ok(None)) => return Tried::Waits,
+            Ok(Ok(None)) => return AttemptEnd::Waits,
             Ok(Ok(Some(bytes))) => Ok(bytes),
             Ok(Err(fault)) => Err(misfit(format!("what operation '{}' takes or answers", known.name), &fault)),
             Err(panic) => {
@@ -139,7 +139,7 @@ impl<T: ObjectType> Replica for LocalCopy<T> {
                 Err(panicked(known, &*panic))
             }
         };
-        Tried::Over(answer)
+        AttemptEnd::Over(answer)
     }
 
     fn writes(&self, operation: u16) -> bool {

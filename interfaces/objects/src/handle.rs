@@ -1,10 +1,10 @@
 //! Handles: what `#[object]` builds its methods of.
 
 use crate::copy::{LocalCopy, misfit};
+use crate::driver::RuntimeAccess;
 use crate::fault::ObjectFault;
 use crate::message::{ObjectId, ObjectPlacement, Strategy};
 use crate::object::{ObjectType, decode, encode};
-use crate::space::Space;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ const READS: u64 = 64;
 
 /// An object that this process has opened. Handles that `#[object]` makes lead to this one.
 pub struct ObjectHandle<T> {
-    space: Space,
+    runtime: RuntimeAccess,
     object: ObjectId,
     copy: Arc<LocalCopy<T>>,
 }
 
 impl<T> Clone for ObjectHandle<T> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), object: self.object, copy: self.copy.clone() }
+        Self { runtime: self.runtime.clone(), object: self.object, copy: self.copy.clone() }
     }
 }
 
 impl<T: ObjectType> ObjectHandle<T> {
-    pub(crate) fn new(space: Space, object: ObjectId, copy: Arc<LocalCopy<T>>) -> Self {
-        Self { space, object, copy }
+    pub(crate) fn new(runtime: RuntimeAccess, object: ObjectId, copy: Arc<LocalCopy<T>>) -> Self {
+        Self { runtime, object, copy }
     }
 
     /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the moment.
@@ -35,12 +35,12 @@ impl<T: ObjectType> ObjectHandle<T> {
     /// # Errors
     /// That process has not opened it, or the object is lost.
     pub fn place(&self, strategy: Strategy) -> Result<(), ObjectFault> {
-        self.space.wait(|runtime| runtime.handle_place(self.object, strategy)).map(drop)
+        self.runtime.wait(|runtime| runtime.handle_place(self.object, strategy)).map(drop)
     }
 
     /// Where the object is, as far as this process has heard.
     pub fn placement(&self) -> ObjectPlacement {
-        self.space.with(|runtime| runtime.placement(self.object)).expect("it is open")
+        self.runtime.with(|runtime| runtime.placement(self.object)).expect("it is open")
     }
 
     /// An operation where the object is.
@@ -50,7 +50,7 @@ impl<T: ObjectType> ObjectHandle<T> {
     pub fn call<R: DeserializeOwned>(&self, number: u16, arguments: &impl Serialize) -> Result<R, ObjectFault> {
         let name = || T::OPERATIONS[usize::from(number)].name;
         let bytes = encode(arguments).map_err(|fault| misfit(format!("an argument of '{}'", name()), &fault))?;
-        let answer = self.space.wait(|runtime| runtime.handle_call(self.object, number, bytes))?;
+        let answer = self.runtime.wait(|runtime| runtime.handle_call(self.object, number, bytes))?;
         decode(&answer).map_err(|fault| misfit(format!("the answer of '{}'", name()), &fault))
     }
 
@@ -77,7 +77,7 @@ impl<T: ObjectType> ObjectHandle<T> {
         match (read, given) {
             (Some((answer, reads)), _) => {
                 if reads % READS == 0 {
-                    self.space.poll();
+                    self.runtime.poll();
                 }
                 Ok(answer)
             }

@@ -58,13 +58,14 @@
 //! for, and processes that come later than the job.
 //!
 //! - `object`: types that can be shared. - `copy`: what a process has of an object. - `handle`, `space`: what programs call.
-//! - `runtime`: the machine behind it. - `live`: the job around it. - `message`: what processes say. - [`standard`]: objects that many programs need.
+//! - `runtime`: the machine behind it. - `driver`, `live`: what moves it. - `message`: what processes say. - [`standard`]: objects that many programs need.
 //!
 //! Test: `cargo test -p weft-objects`.
 
 extern crate self as weft_objects;
 
 mod copy;
+mod driver;
 mod fault;
 mod handle;
 mod live;

@@ -3,10 +3,10 @@
 //! All moves where a thread waits or polls; there is no thread of its own. A process that computes for long keeps those
 //! waiting who need an object that is there only.
 
+use crate::driver::Driver;
 use crate::fault::ObjectFault;
 use crate::message::CallId;
 use crate::runtime::{Effect, Runtime};
-use crate::space::Driver;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,7 +35,7 @@ pub enum Strategy {
 
 /// An operation that somebody waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operation {
+pub struct ObjectCall {
     pub origin: ProcessId,
     pub call: CallId,
     pub number: u16,
@@ -58,7 +58,7 @@ pub enum OrderedEvent {
     /// The process that has the object has counted, and would have it elsewhere.
     Propose { object: ObjectId, to: ObjectPlacement },
     /// The object leaves the only process that has it. Without a state it cannot be used.
-    Leave { object: ObjectId, to: ObjectPlacement, state: Option<Octets>, waiting: Vec<Operation> },
+    Leave { object: ObjectId, to: ObjectPlacement, state: Option<Octets>, waiting: Vec<ObjectCall> },
     /// The sender will use no object any more.
     Close,
 }
@@ -73,7 +73,7 @@ pub enum DirectMessage {
     /// The object is not here any more, and nothing was done: ask again.
     Moved { object: ObjectId, call: CallId, number: u16, arguments: Octets },
     /// An object as it was when the receiver opened it, which was event `at`.
-    Copy { object: ObjectId, at: u64, state: Option<Octets>, waiting: Vec<Operation> },
+    Copy { object: ObjectId, at: u64, state: Option<Octets>, waiting: Vec<ObjectCall> },
 }
 
 /// A message with the number of the last event that its sender has handled.

@@ -18,9 +18,12 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + 'static {
 pub struct ObjectOperation<T> {
     pub name: &'static str,
     pub writes: bool,
-    /// Runs it on the state. `None`: its guard is false. The answer is written only if somebody `is_answered`.
-    pub run: fn(state: &mut T, arguments: &[u8], is_answered: bool) -> Result<Option<Vec<u8>>, FormatFault>,
+    pub run: RunOperation<T>,
 }
+
+/// Runs an operation on the state. `None`: its guard is false. The answer is written only if somebody `is_answered`.
+pub type RunOperation<T> =
+    fn(state: &mut T, arguments: &[u8], is_answered: bool) -> Result<Option<Vec<u8>>, FormatFault>;
 
 /// Bytes and values that do not fit each other.
 #[derive(Debug, thiserror::Error)]

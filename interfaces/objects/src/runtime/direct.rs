@@ -2,7 +2,7 @@
 
 use super::record::Change;
 use super::{OpenCall, Runtime};
-use crate::message::{DirectMessage, ObjectId, ObjectPlacement, Octets, Operation, OrderedEvent, ProcessId, Tagged};
+use crate::message::{DirectMessage, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId, Tagged};
 use crate::object::decode;
 
 impl Runtime {
@@ -34,7 +34,7 @@ impl Runtime {
     fn on_direct(&mut self, from: ProcessId, message: DirectMessage) {
         match message {
             DirectMessage::Request { object, call, number, arguments } => {
-                self.on_request(object, Operation { origin: from, call, number, arguments });
+                self.on_request(object, ObjectCall { origin: from, call, number, arguments });
             }
             DirectMessage::Reply { call, answer } => {
                 if self.is_own_operation(call) {
@@ -43,7 +43,7 @@ impl Runtime {
             }
             DirectMessage::Moved { object, call, number, arguments } => {
                 if self.is_own_operation(call) {
-                    self.route(object, Operation { origin: self.me, call, number, arguments });
+                    self.route(object, ObjectCall { origin: self.me, call, number, arguments });
                 }
             }
             DirectMessage::Copy { object, at, state, waiting } => self.on_copy(object, at, state, waiting),
@@ -54,7 +54,7 @@ impl Runtime {
         matches!(self.calls.get(&call), Some(OpenCall::Operation { .. }))
     }
 
-    fn on_request(&mut self, object: ObjectId, operation: Operation) {
+    fn on_request(&mut self, object: ObjectId, operation: ObjectCall) {
         if self.gone.contains(&operation.origin) {
             return;
         }
@@ -64,13 +64,13 @@ impl Runtime {
     }
 
     /// Has the caller ask again where the object is now; it handles that after it has heard where that is.
-    pub(super) fn send_back(&mut self, object: ObjectId, operation: Operation) {
-        let Operation { origin, call, number, arguments } = operation;
+    pub(super) fn send_back(&mut self, object: ObjectId, operation: ObjectCall) {
+        let ObjectCall { origin, call, number, arguments } = operation;
         self.send(origin, DirectMessage::Moved { object, call, number, arguments });
     }
 
     /// The state that this process has waited for, and what has changed it meanwhile.
-    fn on_copy(&mut self, object: ObjectId, at: u64, state: Option<Octets>, waiting: Vec<Operation>) {
+    fn on_copy(&mut self, object: ObjectId, at: u64, state: Option<Octets>, waiting: Vec<ObjectCall>) {
         let me = self.me;
         let Some(record) = self.objects.get_mut(&object) else { return };
         let Some(filling) = record.filling.take_if(|filling| filling.since == at) else { return };

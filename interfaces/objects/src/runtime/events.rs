@@ -1,13 +1,13 @@
 //! What goes through the order: all processes handle it alike.
 
-use super::record::{Change, Filling, Record};
+use super::record::{AwaitedCopy, Change, ObjectRecord};
 use super::{OpenCall, Runtime};
 use crate::fault::ObjectFault;
-use crate::message::{CallId, DirectMessage, ObjectId, ObjectPlacement, Octets, Operation, OrderedEvent, ProcessId};
+use crate::message::{CallId, DirectMessage, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId};
 use crate::object::{decode, encode};
 
 /// What an event says that opens an object.
-struct Opened {
+struct OpenEvent {
     call: CallId,
     name: String,
     kind: String,
@@ -29,11 +29,11 @@ impl Runtime {
     fn on_event(&mut self, origin: ProcessId, event: OrderedEvent) {
         match event {
             OrderedEvent::Open { call, name, kind, initial } => {
-                self.on_open(origin, Opened { call, name, kind, initial });
+                self.on_open(origin, OpenEvent { call, name, kind, initial });
             }
             OrderedEvent::Holds { object } => self.on_holds(origin, object),
             OrderedEvent::Write { object, call, number, arguments, reads } => {
-                self.on_write(object, Operation { origin, call, number, arguments }, reads);
+                self.on_write(object, ObjectCall { origin, call, number, arguments }, reads);
             }
             OrderedEvent::Reads { object, reads } => {
                 if let Some(record) = self.objects.get_mut(&object) {
@@ -50,7 +50,7 @@ impl Runtime {
         }
     }
 
-    fn on_open(&mut self, origin: ProcessId, opened: Opened) {
+    fn on_open(&mut self, origin: ProcessId, opened: OpenEvent) {
         let is_own = origin == self.me;
         if let Some(object) = self.names.get(&opened.name) {
             let object = *object;
@@ -58,13 +58,13 @@ impl Runtime {
             if *is == opened.kind {
                 self.on_opened(origin, object, opened.call);
             } else if is_own {
-                let Opened { name, kind: asked, .. } = opened;
+                let OpenEvent { name, kind: asked, .. } = opened;
                 let fault = ObjectFault::OtherType { name, is: is.clone(), asked };
                 self.finish(opened.call, Err(fault));
             }
             return;
         }
-        let Opened { call, name, kind, initial } = opened;
+        let OpenEvent { call, name, kind, initial } = opened;
         let Some(state) = initial else {
             if is_own {
                 self.finish(call, Err(ObjectFault::Unknown(name)));
@@ -73,7 +73,7 @@ impl Runtime {
         };
         let object = self.handled;
         self.names.insert(name, object);
-        let mut record = Record::new(kind, origin);
+        let mut record = ObjectRecord::new(kind, origin);
         if is_own && let Some(OpenCall::Open { copy, .. }) = self.calls.get(&call) {
             record.copy = Some(copy.clone());
             record.install(Some(&state.0), Vec::new());
@@ -116,7 +116,7 @@ impl Runtime {
                 None => return self.finish_opening(object, call),
                 // Another call of this process is about to have opened it.
                 Some(_) if is_filled => {}
-                Some(provider) => record.filling = Some(Filling { since: at, provider, later: Vec::new() }),
+                Some(provider) => record.filling = Some(AwaitedCopy { since: at, provider, later: Vec::new() }),
             }
             record.opening.push(call);
         } else if provider == Some(me) {
@@ -139,7 +139,7 @@ impl Runtime {
         }
     }
 
-    fn on_write(&mut self, object: ObjectId, operation: Operation, reads: u64) {
+    fn on_write(&mut self, object: ObjectId, operation: ObjectCall, reads: u64) {
         let (me, is_own) = (self.me, operation.origin == self.me);
         let Some(record) = self.objects.get_mut(&object) else { return };
         if record.placement != ObjectPlacement::Replicated || record.lost.is_some() {

@@ -32,10 +32,10 @@ mod tally;
 use crate::copy::Replica;
 use crate::fault::ObjectFault;
 use crate::message::{
-    CallId, DirectMessage, ObjectId, ObjectPlacement, Octets, Operation, OrderedEvent, ProcessId, Strategy, Tagged,
+    CallId, DirectMessage, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId, Strategy, Tagged,
 };
 use crate::object::encode;
-use record::{Answered, Record};
+use record::{Answered, ObjectRecord};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub struct Runtime {
     size: u32,
     /// The number of the last event that was handled.
     handled: u64,
-    objects: BTreeMap<ObjectId, Record>,
+    objects: BTreeMap<ObjectId, ObjectRecord>,
     names: BTreeMap<String, ObjectId>,
     gone: BTreeSet<ProcessId>,
     /// Those that use no object any more.
@@ -122,7 +122,7 @@ impl Runtime {
     /// Starts an operation of an object that this process has opened. The answer is that of the operation.
     pub fn handle_call(&mut self, object: ObjectId, number: u16, arguments: Vec<u8>) -> CallId {
         let call = self.begin(OpenCall::Operation { object, asked: None });
-        self.route(object, Operation { origin: self.me, call, number, arguments: Octets(arguments) });
+        self.route(object, ObjectCall { origin: self.me, call, number, arguments: Octets(arguments) });
         call
     }
 
@@ -208,14 +208,14 @@ impl Runtime {
     }
 
     /// Has an operation of this process done where the object is.
-    fn route(&mut self, object: ObjectId, operation: Operation) {
+    fn route(&mut self, object: ObjectId, operation: ObjectCall) {
         let Some(record) = self.objects.get_mut(&object) else {
             return self.finish(operation.call, Err(ObjectFault::Unknown(object.to_string())));
         };
         if let Some(process) = record.lost {
             return self.finish(operation.call, Err(ObjectFault::OwnerLost(process)));
         }
-        let Operation { call, number, .. } = operation;
+        let ObjectCall { call, number, .. } = operation;
         match record.placement {
             ObjectPlacement::Replicated if record.writes(number) => {
                 let reads = record.copy.as_ref().map_or(0, |copy| copy.take_reads());
@@ -245,7 +245,7 @@ impl Runtime {
     }
 
     /// Does an operation on an object that is here only, or keeps it while the object leaves.
-    fn serve(&mut self, object: ObjectId, operation: Operation) {
+    fn serve(&mut self, object: ObjectId, operation: ObjectCall) {
         let me = self.me;
         let Some(record) = self.objects.get_mut(&object) else { return };
         if record.is_leaving {

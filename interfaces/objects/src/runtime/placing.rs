@@ -6,7 +6,7 @@
 
 use super::Runtime;
 use crate::fault::ObjectFault;
-use crate::message::{CallId, ObjectId, ObjectPlacement, Octets, Operation, OrderedEvent, ProcessId, Strategy};
+use crate::message::{CallId, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId, Strategy};
 
 impl Runtime {
     /// A window of writes of a replicated object is over: all decide the same, and say what they have read for the next.
@@ -112,7 +112,7 @@ impl Runtime {
         object: ObjectId,
         to: ObjectPlacement,
         state: Option<Octets>,
-        waiting: Vec<Operation>,
+        waiting: Vec<ObjectCall>,
     ) {
         let Some(record) = self.objects.get_mut(&object) else { return };
         if record.placement != ObjectPlacement::Single(origin) {

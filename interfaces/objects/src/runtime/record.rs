@@ -1,9 +1,9 @@
 //! What a process knows of one object.
 
-use super::tally::Tally;
-use crate::copy::{Replica, Tried};
+use super::tally::UseTally;
+use crate::copy::{AttemptEnd, Replica};
 use crate::fault::ObjectFault;
-use crate::message::{CallId, ObjectPlacement, Operation, ProcessId};
+use crate::message::{CallId, ObjectCall, ObjectPlacement, ProcessId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Answered {
 }
 
 /// An object. What stands above the line is the same on all processes that have handled the same events.
-pub struct Record {
+pub struct ObjectRecord {
     pub kind: String,
     pub placement: ObjectPlacement,
     /// Where it should be: it goes there as soon as it can.
@@ -24,29 +24,29 @@ pub struct Record {
     pub is_fixed: bool,
     /// Who can be asked for its state, or be given it.
     pub holders: BTreeSet<ProcessId>,
-    pub tally: Tally,
+    pub tally: UseTally,
     /// The process with which the last copy has ended.
     pub lost: Option<ProcessId>,
     // ------------------------------------------------------------------
     /// Where this process has opened it.
     pub copy: Option<Arc<dyn Replica>>,
     /// Operations whose guard was false, in the order in which they came. The same wherever the state is.
-    pub waiting: Vec<Operation>,
+    pub waiting: Vec<ObjectCall>,
     /// Reads of this process on its replica whose guard was false: nobody else knows them.
-    pub reading: Vec<Operation>,
+    pub reading: Vec<ObjectCall>,
     /// Calls of this process that open it.
     pub opening: Vec<CallId>,
-    pub filling: Option<Filling>,
+    pub filling: Option<AwaitedCopy>,
     /// The state is on its way elsewhere, so nothing changes it here.
     pub is_leaving: bool,
     /// What has come meanwhile.
-    pub held_back: Vec<Operation>,
+    pub held_back: Vec<ObjectCall>,
     /// A proposal of this process is on its way.
     pub has_proposed: bool,
 }
 
 /// A copy that this process waits for.
-pub struct Filling {
+pub struct AwaitedCopy {
     /// The event at which it was asked for.
     pub since: u64,
     pub provider: ProcessId,
@@ -56,11 +56,11 @@ pub struct Filling {
 
 /// A change that a copy which is on its way does not have.
 pub enum Change {
-    Operation(Operation),
+    Operation(ObjectCall),
     Gone(ProcessId),
 }
 
-impl Record {
+impl ObjectRecord {
     /// An object that this process has just created.
     pub fn new(kind: String, creator: ProcessId) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Record {
             wanted: ObjectPlacement::Replicated,
             is_fixed: false,
             holders: BTreeSet::from([creator]),
-            tally: Tally::default(),
+            tally: UseTally::default(),
             lost: None,
             copy: None,
             waiting: Vec::new(),
@@ -92,7 +92,7 @@ impl Record {
     }
 
     /// Tries an operation, and after one that writes all that wait; what is over by that.
-    pub fn execute(&mut self, me: ProcessId, operation: Operation) -> Vec<Answered> {
+    pub fn execute(&mut self, me: ProcessId, operation: ObjectCall) -> Vec<Answered> {
         let mut over = Vec::new();
         let writes = self.writes(operation.number);
         match self.attempt(me, &operation) {
@@ -107,12 +107,12 @@ impl Record {
         over
     }
 
-    fn attempt(&self, me: ProcessId, operation: &Operation) -> Option<Answered> {
-        let Operation { origin, call, number, arguments } = operation;
+    fn attempt(&self, me: ProcessId, operation: &ObjectCall) -> Option<Answered> {
+        let ObjectCall { origin, call, number, arguments } = operation;
         let copy = self.copy.as_ref()?;
         match copy.try_operation(*number, &arguments.0, self.is_answered(me, *origin)) {
-            Tried::Waits => None,
-            Tried::Over(answer) => Some(Answered { origin: *origin, call: *call, answer }),
+            AttemptEnd::Waits => None,
+            AttemptEnd::Over(answer) => Some(Answered { origin: *origin, call: *call, answer }),
         }
     }
 
@@ -140,7 +140,7 @@ impl Record {
     }
 
     /// Tries a read of this process on its replica, or has it wait for the next write.
-    pub fn read(&mut self, me: ProcessId, operation: Operation) -> Vec<Answered> {
+    pub fn read(&mut self, me: ProcessId, operation: ObjectCall) -> Vec<Answered> {
         let answered = self.attempt(me, &operation);
         if answered.is_none() {
             self.reading.push(operation);
@@ -149,7 +149,7 @@ impl Record {
     }
 
     /// Takes a state over with what waits there.
-    pub fn install(&mut self, state: Option<&[u8]>, waiting: Vec<Operation>) {
+    pub fn install(&mut self, state: Option<&[u8]>, waiting: Vec<ObjectCall>) {
         if let Some(copy) = &self.copy {
             copy.install(state);
             self.waiting = waiting;

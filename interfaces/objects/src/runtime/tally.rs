@@ -15,14 +15,14 @@ const WORTH: u64 = 2;
 
 /// What was counted in this window, and what the last one told.
 #[derive(Default)]
-pub struct Tally {
+pub struct UseTally {
     reads: BTreeMap<ProcessId, u64>,
     writes: BTreeMap<ProcessId, u64>,
     operations: u32,
     told: Option<ObjectPlacement>,
 }
 
-impl Tally {
+impl UseTally {
     pub fn add_reads(&mut self, of: ProcessId, reads: u64) {
         *self.reads.entry(of).or_default() += reads;
     }
@@ -78,7 +78,7 @@ mod tests {
 
     /// Two windows with the same accesses: of each process its reads and writes.
     fn told(now: ObjectPlacement, accesses: &[(u64, u64)]) -> Option<ObjectPlacement> {
-        let mut tally = Tally::default();
+        let mut tally = UseTally::default();
         let mut window = || {
             for (process, (reads, writes)) in (0..).zip(accesses) {
                 tally.add_reads(process, *reads);

@@ -2,7 +2,7 @@
 //!
 //! All orders are tried, depth first; what was reached once by another way is not tried again.
 
-use super::program::{Deed, Done};
+use super::program::{Done, ScriptStep};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// The states of all objects: integers, and queues.
@@ -14,23 +14,23 @@ struct Model {
 
 impl Model {
     /// Does an operation; what it answers, or `None` where it waits.
-    fn answer(&mut self, deed: Deed) -> Option<i64> {
+    fn answer(&mut self, deed: ScriptStep) -> Option<i64> {
         match deed {
-            Deed::Value(at) => Some(self.integers.get(&at).copied().unwrap_or(0)),
-            Deed::AwaitAtLeast(at, least) => self.integers.get(&at).copied().filter(|value| *value >= least),
-            Deed::Assign(at, value) => Some(self.integers.insert(at, value).unwrap_or(0)),
-            Deed::Add(at, by) => {
+            ScriptStep::Value(at) => Some(self.integers.get(&at).copied().unwrap_or(0)),
+            ScriptStep::AwaitAtLeast(at, least) => self.integers.get(&at).copied().filter(|value| *value >= least),
+            ScriptStep::Assign(at, value) => Some(self.integers.insert(at, value).unwrap_or(0)),
+            ScriptStep::Add(at, by) => {
                 let value = self.integers.entry(at).or_default();
                 *value += by;
                 Some(*value)
             }
-            Deed::Put(at, value) => {
+            ScriptStep::Put(at, value) => {
                 self.queues.entry(at).or_default().push_back(value);
                 Some(1)
             }
-            Deed::Take(at) => self.queues.entry(at).or_default().pop_front(),
-            Deed::Length(at) => Some(self.queues.get(&at).map_or(0, VecDeque::len) as i64),
-            Deed::Place(..) => Some(0),
+            ScriptStep::Take(at) => self.queues.entry(at).or_default().pop_front(),
+            ScriptStep::Length(at) => Some(self.queues.get(&at).map_or(0, VecDeque::len) as i64),
+            ScriptStep::Place(..) => Some(0),
         }
     }
 }
@@ -46,8 +46,8 @@ pub fn is_explained(threads: &[&[Done]]) -> bool {
         for (thread, done) in threads.iter().enumerate() {
             let Some((deed, answer)) = done.get(positions[thread]) else { continue };
             let mut next = model.clone();
-            let is_so = matches!(deed, Deed::Place(..)) || next.answer(*deed) == answer.as_ref().ok().copied();
-            if !is_so || answer.is_err() && !matches!(deed, Deed::Place(..)) {
+            let is_so = matches!(deed, ScriptStep::Place(..)) || next.answer(*deed) == answer.as_ref().ok().copied();
+            if !is_so || answer.is_err() && !matches!(deed, ScriptStep::Place(..)) {
                 continue;
             }
             let mut positions = positions.clone();
@@ -63,14 +63,14 @@ pub fn is_explained(threads: &[&[Done]]) -> bool {
 #[test]
 fn an_order_is_found_where_there_is_one() {
     // Both read before either writes: no order explains that.
-    let first = [(Deed::Assign(0, 1), Ok(0)), (Deed::Value(1), Ok(0))];
-    let second = [(Deed::Assign(1, 1), Ok(0)), (Deed::Value(0), Ok(0))];
+    let first = [(ScriptStep::Assign(0, 1), Ok(0)), (ScriptStep::Value(1), Ok(0))];
+    let second = [(ScriptStep::Assign(1, 1), Ok(0)), (ScriptStep::Value(0), Ok(0))];
     assert!(!is_explained(&[&first, &second]));
-    let late = [(Deed::Assign(1, 1), Ok(0)), (Deed::Value(0), Ok(1))];
+    let late = [(ScriptStep::Assign(1, 1), Ok(0)), (ScriptStep::Value(0), Ok(1))];
     assert!(is_explained(&[&first, &late]));
     // What one has taken the other cannot have.
-    let puts = [(Deed::Put(0, 7), Ok(1)), (Deed::Length(0), Ok(0))];
-    assert!(is_explained(&[&puts, &[(Deed::Take(0), Ok(7))]]));
-    assert!(!is_explained(&[&puts, &[(Deed::Take(0), Ok(7))], &[(Deed::Take(0), Ok(7))]]));
+    let puts = [(ScriptStep::Put(0, 7), Ok(1)), (ScriptStep::Length(0), Ok(0))];
+    assert!(is_explained(&[&puts, &[(ScriptStep::Take(0), Ok(7))]]));
+    assert!(!is_explained(&[&puts, &[(ScriptStep::Take(0), Ok(7))], &[(ScriptStep::Take(0), Ok(7))]]));
     assert!(!is_explained(&[&puts]));
 }

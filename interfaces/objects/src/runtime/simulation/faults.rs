@@ -1,7 +1,7 @@
 //! What goes wrong, one thing at a time: who is told, and that all others go on.
 
 use super::Rule;
-use super::network::{Cluster, Dice};
+use super::network::{Dice, MadeUpNetwork};
 use crate::copy::LocalCopy;
 use crate::message::ObjectPlacement::{Replicated, Single};
 use crate::message::{CallId, ObjectId, Strategy};
@@ -13,12 +13,12 @@ use std::any::type_name;
 use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
-struct Trouble {
+struct FragileObject {
     value: u32,
 }
 
 #[object]
-impl Trouble {
+impl FragileObject {
     #[operation(write)]
     fn add(&mut self, by: u32) -> u32 {
         self.value += by;
@@ -46,15 +46,15 @@ const STUMBLE: u16 = 2;
 const WAIT: u16 = 3;
 
 /// Processes that do one thing after the other.
-struct Scene {
-    cluster: Cluster,
+struct FaultScene {
+    cluster: MadeUpNetwork,
     dice: Dice,
 }
 
-impl Scene {
+impl FaultScene {
     fn new(size: usize) -> Self {
         let mut dice = Dice::new(5);
-        Self { cluster: Cluster::new(size, Rule::default(), &mut dice), dice }
+        Self { cluster: MadeUpNetwork::new(size, Rule::default(), &mut dice), dice }
     }
 
     fn settle(&mut self) {
@@ -110,8 +110,8 @@ fn panicked(operation: &str, message: &str) -> ObjectFault {
 #[test]
 fn a_read_that_panics_is_an_error_to_its_caller_only() {
     for placement in [Replicated, Single(1)] {
-        let mut scene = Scene::new(3);
-        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
+        let mut scene = FaultScene::new(3);
+        let object = scene.open_everywhere("trouble", &FragileObject { value: 3 });
         scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
         assert_eq!(scene.call(0, object, STUMBLE, &()), Err(panicked("stumble", "at 3")));
         assert_eq!(scene.call(2, object, ADD, &(4_u32,)), Ok(7));
@@ -121,9 +121,9 @@ fn a_read_that_panics_is_an_error_to_its_caller_only() {
 #[test]
 fn a_write_that_panics_ends_its_object_and_no_other() {
     for placement in [Replicated, Single(1)] {
-        let mut scene = Scene::new(3);
-        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
-        let other = scene.open_everywhere("other", &Trouble { value: 10 });
+        let mut scene = FaultScene::new(3);
+        let object = scene.open_everywhere("trouble", &FragileObject { value: 3 });
+        let other = scene.open_everywhere("other", &FragileObject { value: 10 });
         scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
         let waits = scene.begin(2, object, WAIT, &());
         assert_eq!(scene.answer(2, waits), None);
@@ -142,8 +142,8 @@ fn a_write_that_panics_ends_its_object_and_no_other() {
 #[test]
 fn arguments_that_do_not_decode_change_nothing() {
     for placement in [Replicated, Single(1)] {
-        let mut scene = Scene::new(2);
-        let object = scene.open_everywhere("trouble", &Trouble { value: 3 });
+        let mut scene = FaultScene::new(2);
+        let object = scene.open_everywhere("trouble", &FragileObject { value: 3 });
         scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
         for (number, arguments) in [(ADD, vec![]), (ADD, vec![1, 2]), (77, vec![])] {
             let call = scene.cluster.machines[0].handle_call(object, number, arguments);
@@ -158,11 +158,11 @@ fn arguments_that_do_not_decode_change_nothing() {
 
 #[test]
 fn a_name_is_one_object_of_one_type() {
-    let mut scene = Scene::new(2);
-    assert_eq!(scene.open::<Trouble>(0, "it", None), Err(ObjectFault::Unknown("it".to_owned())));
-    let object = scene.open(0, "it", Some(&Trouble { value: 3 })).expect("it is created");
-    assert_eq!(scene.open(1, "it", Some(&Trouble { value: 9 })), Ok(object));
-    assert_eq!(scene.open::<Trouble>(1, "it", None), Ok(object));
+    let mut scene = FaultScene::new(2);
+    assert_eq!(scene.open::<FragileObject>(0, "it", None), Err(ObjectFault::Unknown("it".to_owned())));
+    let object = scene.open(0, "it", Some(&FragileObject { value: 3 })).expect("it is created");
+    assert_eq!(scene.open(1, "it", Some(&FragileObject { value: 9 })), Ok(object));
+    assert_eq!(scene.open::<FragileObject>(1, "it", None), Ok(object));
     assert_eq!(scene.call(1, object, ADD, &(0_u32,)), Ok(3));
     let fault = scene.open(1, "it", Some(&IntegerObject::new(0)));
     assert!(matches!(fault, Err(ObjectFault::OtherType { .. })), "{fault:?}");
@@ -170,18 +170,18 @@ fn a_name_is_one_object_of_one_type() {
 
 #[test]
 fn an_object_can_be_only_where_it_was_opened() {
-    let mut scene = Scene::new(3);
-    let object = scene.open(0, "it", Some(&Trouble { value: 3 })).expect("it is created");
+    let mut scene = FaultScene::new(3);
+    let object = scene.open(0, "it", Some(&FragileObject { value: 3 })).expect("it is created");
     assert_eq!(scene.place(0, object, Strategy::Fixed(Single(2))), Err(ObjectFault::NotOpened(2)));
-    assert_eq!(scene.open(2, "it", Some(&Trouble { value: 3 })), Ok(object));
+    assert_eq!(scene.open(2, "it", Some(&FragileObject { value: 3 })), Ok(object));
     assert_eq!(scene.place(0, object, Strategy::Fixed(Single(2))), Ok(()));
     assert_eq!(scene.cluster.machines[1].placement(object), Some(Single(2)));
 }
 
 #[test]
 fn what_only_the_dead_had_is_lost_and_what_they_waited_for_is_dropped() {
-    let mut scene = Scene::new(3);
-    let object = scene.open_everywhere("it", &Trouble { value: 3 });
+    let mut scene = FaultScene::new(3);
+    let object = scene.open_everywhere("it", &FragileObject { value: 3 });
     let queue = scene.open_everywhere("jobs", &JobQueueObject::<u32>::default());
     scene.place(0, object, Strategy::Fixed(Single(2))).expect("it can be there");
     let (asks, takes) = (scene.begin(0, object, WAIT, &()), scene.begin(2, queue, 2, &()));
@@ -191,7 +191,7 @@ fn what_only_the_dead_had_is_lost_and_what_they_waited_for_is_dropped() {
     let lost = Err(ObjectFault::OwnerLost(2));
     assert_eq!(scene.answer(0, asks), Some(Err(ObjectFault::OwnerLost(2))));
     assert_eq!(scene.call(1, object, ADD, &(1_u32,)), lost);
-    assert_eq!(scene.open::<Trouble>(1, "it", None), Err(ObjectFault::OwnerLost(2)));
+    assert_eq!(scene.open::<FragileObject>(1, "it", None), Err(ObjectFault::OwnerLost(2)));
     // The queue is replicated, and the job is not for the dead.
     scene.call(0, queue, 0, &(7_u32,)).expect("a queue");
     let length = scene.begin(1, queue, 3, &());
@@ -200,7 +200,7 @@ fn what_only_the_dead_had_is_lost_and_what_they_waited_for_is_dropped() {
 
 #[test]
 fn closing_waits_for_all_that_live() {
-    let mut scene = Scene::new(3);
+    let mut scene = FaultScene::new(3);
     let first = scene.cluster.machines[0].handle_close();
     assert_eq!(scene.answer(0, first), None);
     let second = scene.cluster.machines[1].handle_close();

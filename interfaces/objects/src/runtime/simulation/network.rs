@@ -1,7 +1,7 @@
 //! The network: events that are not in the order yet, how far each process has handled it, and messages of each pair.
 
 use super::Rule;
-use crate::message::{ObjectId, ObjectPlacement, Operation, ProcessId};
+use crate::message::{ObjectCall, ObjectId, ObjectPlacement, ProcessId};
 use crate::runtime::{Effect, Runtime};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,24 +38,24 @@ enum Move {
 }
 
 /// What stands in the order.
-enum Ordered {
+enum OrderEntry {
     Event(ProcessId, Vec<u8>),
     Gone(ProcessId),
 }
 
 /// Machines, and what is on its way between them.
-pub struct Cluster {
+pub struct MadeUpNetwork {
     pub machines: Vec<Runtime>,
     pub has_ended: Vec<bool>,
     submitted: Vec<VecDeque<Vec<u8>>>,
-    order: Vec<Ordered>,
+    order: Vec<OrderEntry>,
     handled: Vec<usize>,
     /// One of how many chances a process takes to handle its next event: some are slow.
     paces: Vec<usize>,
     links: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
 }
 
-impl Cluster {
+impl MadeUpNetwork {
     pub fn new(size: usize, rule: Rule, dice: &mut Dice) -> Self {
         let machine = |me: usize| {
             let mut machine = Runtime::new(me as u32, size as u32);
@@ -108,15 +108,15 @@ impl Cluster {
         match moves[dice.below(moves.len())] {
             Move::Order(from) => {
                 let event = self.submitted[from].pop_front().expect("it was seen");
-                self.order.push(Ordered::Event(from as u32, event));
+                self.order.push(OrderEntry::Event(from as u32, event));
             }
             Move::Deliver(me) if !dice.is_one_of(self.paces[me]) => {}
             Move::Deliver(me) => {
                 let at = self.handled[me];
                 self.handled[me] += 1;
                 match &self.order[at] {
-                    Ordered::Event(origin, event) => self.machines[me].handle_ordered(at as u64 + 1, *origin, event),
-                    Ordered::Gone(process) => self.machines[me].handle_gone(*process),
+                    OrderEntry::Event(origin, event) => self.machines[me].handle_ordered(at as u64 + 1, *origin, event),
+                    OrderEntry::Gone(process) => self.machines[me].handle_gone(*process),
                 }
             }
             Move::Arrive(from, to) => {
@@ -140,7 +140,7 @@ impl Cluster {
     }
 
     /// What waits for each replica, by object.
-    pub fn waiting(&self) -> BTreeMap<ObjectId, Vec<Vec<Operation>>> {
+    pub fn waiting(&self) -> BTreeMap<ObjectId, Vec<Vec<ObjectCall>>> {
         let mut waiting = BTreeMap::<_, Vec<_>>::new();
         for (object, record) in self.settled().flat_map(|machine| &machine.objects) {
             if record.placement == ObjectPlacement::Replicated && record.copy.is_some() {
@@ -171,6 +171,6 @@ impl Cluster {
     /// The order says that a process has ended. What it has sent and has no place yet is lost.
     pub fn announce_end(&mut self, process: usize) {
         self.submitted[process].clear();
-        self.order.push(Ordered::Gone(process as u32));
+        self.order.push(OrderEntry::Gone(process as u32));
     }
 }

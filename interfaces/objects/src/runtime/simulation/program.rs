@@ -1,7 +1,7 @@
 //! What threads do: scripts of operations on integers and queues, and what was answered.
 
 use super::Rule;
-use super::network::{Cluster, Dice};
+use super::network::{Dice, MadeUpNetwork};
 use crate::copy::{LocalCopy, Replica};
 use crate::fault::ObjectFault;
 use crate::message::{CallId, ObjectId, ObjectPlacement, Strategy};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// One operation of a script: the object's place among the integers or queues, and its argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Deed {
+pub enum ScriptStep {
     Value(usize),
     AwaitAtLeast(usize, i64),
     Assign(usize, i64),
@@ -24,15 +24,15 @@ pub enum Deed {
 }
 
 /// An operation that is over, and what it answered: a number where it has one.
-pub type Done = (Deed, Result<i64, ObjectFault>);
+pub type Done = (ScriptStep, Result<i64, ObjectFault>);
 
 /// An object as one process has opened it.
-enum Opened {
+enum OpenedObject {
     Integer(ObjectId, Arc<LocalCopy<IntegerObject>>),
     Queue(ObjectId, Arc<LocalCopy<JobQueueObject<i64>>>),
 }
 
-impl Opened {
+impl OpenedObject {
     fn object(&self) -> ObjectId {
         match self {
             Self::Integer(object, _) | Self::Queue(object, _) => *object,
@@ -50,9 +50,9 @@ impl Opened {
 /// A thread of a process: it opens all objects, and then does what its script says.
 pub struct Worker {
     pub process: usize,
-    pub script: Vec<Deed>,
+    pub script: Vec<ScriptStep>,
     pub done: Vec<Done>,
-    opened: Vec<Opened>,
+    opened: Vec<OpenedObject>,
     waits: Option<CallId>,
 }
 
@@ -61,7 +61,7 @@ const MOST: usize = 1_000_000;
 
 /// Workers on a cluster, with that many integers and then that many queues.
 pub struct Course {
-    pub cluster: Cluster,
+    pub cluster: MadeUpNetwork,
     pub workers: Vec<Worker>,
     pub dice: Dice,
     integers: usize,
@@ -72,10 +72,17 @@ pub struct Course {
 impl Course {
     pub fn new(seed: u64, size: usize, (integers, queues): (usize, usize), rule: Rule) -> Self {
         let mut dice = Dice::new(seed);
-        Self { cluster: Cluster::new(size, rule, &mut dice), workers: Vec::new(), dice, integers, queues, steps: 0 }
+        Self {
+            cluster: MadeUpNetwork::new(size, rule, &mut dice),
+            workers: Vec::new(),
+            dice,
+            integers,
+            queues,
+            steps: 0,
+        }
     }
 
-    pub fn add_worker(&mut self, process: usize, script: Vec<Deed>) {
+    pub fn add_worker(&mut self, process: usize, script: Vec<ScriptStep>) {
         self.workers.push(Worker { process, script, done: Vec::new(), opened: Vec::new(), waits: None });
     }
 
@@ -127,8 +134,8 @@ impl Course {
                 let object = decode(&answer).expect("a number");
                 let copy: Arc<dyn std::any::Any + Send + Sync> = machine.copy(object).expect("a copy");
                 worker.opened.push(match worker.opened.len() < self.integers {
-                    true => Opened::Integer(object, copy.downcast().expect("an integer")),
-                    false => Opened::Queue(object, copy.downcast().expect("a queue")),
+                    true => OpenedObject::Integer(object, copy.downcast().expect("an integer")),
+                    false => OpenedObject::Queue(object, copy.downcast().expect("a queue")),
                 });
             } else {
                 let deed = worker.script[worker.done.len()];
@@ -166,15 +173,17 @@ impl Course {
         let worker = &mut self.workers[at];
         let deed = worker.script[worker.done.len()];
         let machine = &mut self.cluster.machines[worker.process];
-        if let Deed::Place(object, strategy) = deed {
+        if let ScriptStep::Place(object, strategy) = deed {
             worker.waits = Some(machine.handle_place(worker.opened[object].object(), strategy));
             return;
         }
         let (place, operation, arguments) = encoded(deed, self.integers);
         let opened = &worker.opened[place];
         let read = match (opened, deed) {
-            (Opened::Integer(_, copy), Deed::Value(_)) => copy.read(operation, |state| Some(state.value())),
-            (Opened::Queue(_, copy), Deed::Length(_)) => copy.read(operation, |state| Some(state.length() as i64)),
+            (OpenedObject::Integer(_, copy), ScriptStep::Value(_)) => copy.read(operation, |state| Some(state.value())),
+            (OpenedObject::Queue(_, copy), ScriptStep::Length(_)) => {
+                copy.read(operation, |state| Some(state.length() as i64))
+            }
             _ => Ok(None),
         };
         match read.expect("no panic") {
@@ -196,27 +205,29 @@ impl Course {
 }
 
 /// The object of an operation, the operation's number and its arguments.
-fn encoded(deed: Deed, integers: usize) -> (usize, u16, Vec<u8>) {
+fn encoded(deed: ScriptStep, integers: usize) -> (usize, u16, Vec<u8>) {
     let argument = |value: i64| encode(&(value,)).expect("a form");
     match deed {
-        Deed::Value(at) => (at, 0, Vec::new()),
-        Deed::AwaitAtLeast(at, value) => (at, 2, argument(value)),
-        Deed::Assign(at, value) => (at, 3, argument(value)),
-        Deed::Add(at, value) => (at, 4, argument(value)),
-        Deed::Put(at, value) => (integers + at, 0, argument(value)),
-        Deed::Take(at) => (integers + at, 2, Vec::new()),
-        Deed::Length(at) => (integers + at, 3, Vec::new()),
-        Deed::Place(..) => unreachable!("no operation of the object"),
+        ScriptStep::Value(at) => (at, 0, Vec::new()),
+        ScriptStep::AwaitAtLeast(at, value) => (at, 2, argument(value)),
+        ScriptStep::Assign(at, value) => (at, 3, argument(value)),
+        ScriptStep::Add(at, value) => (at, 4, argument(value)),
+        ScriptStep::Put(at, value) => (integers + at, 0, argument(value)),
+        ScriptStep::Take(at) => (integers + at, 2, Vec::new()),
+        ScriptStep::Length(at) => (integers + at, 3, Vec::new()),
+        ScriptStep::Place(..) => unreachable!("no operation of the object"),
     }
 }
 
 /// What an operation answered, as a number.
-fn number(deed: Deed, answer: &[u8]) -> i64 {
+fn number(deed: ScriptStep, answer: &[u8]) -> i64 {
     match deed {
-        Deed::Value(_) | Deed::AwaitAtLeast(..) | Deed::Assign(..) | Deed::Add(..) => decode(answer).expect("a number"),
-        Deed::Put(..) => i64::from(decode::<bool>(answer).expect("a truth")),
-        Deed::Take(_) => decode::<Option<i64>>(answer).expect("a job").expect("the queue is not closed"),
-        Deed::Length(_) => decode::<u64>(answer).expect("a length") as i64,
-        Deed::Place(..) => 0,
+        ScriptStep::Value(_) | ScriptStep::AwaitAtLeast(..) | ScriptStep::Assign(..) | ScriptStep::Add(..) => {
+            decode(answer).expect("a number")
+        }
+        ScriptStep::Put(..) => i64::from(decode::<bool>(answer).expect("a truth")),
+        ScriptStep::Take(_) => decode::<Option<i64>>(answer).expect("a job").expect("the queue is not closed"),
+        ScriptStep::Length(_) => decode::<u64>(answer).expect("a length") as i64,
+        ScriptStep::Place(..) => 0,
     }
 }

@@ -3,7 +3,7 @@
 use super::Rule;
 use super::checker::is_explained;
 use super::network::Dice;
-use super::program::{Course, Deed, Done};
+use super::program::{Course, Done, ScriptStep};
 use crate::message::ObjectPlacement::{Replicated, Single};
 use crate::message::Strategy;
 use std::env;
@@ -30,14 +30,14 @@ fn strategy(dice: &mut Dice, size: usize) -> Strategy {
 }
 
 /// A script without guards: integers that are assigned and read, and moved in between.
-fn plain(dice: &mut Dice, size: usize, integers: usize, length: usize, mark: i64) -> Vec<Deed> {
+fn plain(dice: &mut Dice, size: usize, integers: usize, length: usize, mark: i64) -> Vec<ScriptStep> {
     let mut deed = |at: usize| {
         let object = dice.below(integers);
         match dice.below(9) {
-            0..4 => Deed::Value(object),
-            4..7 => Deed::Assign(object, mark + at as i64),
-            7 => Deed::Add(object, 1),
-            _ => Deed::Place(object, strategy(dice, size)),
+            0..4 => ScriptStep::Value(object),
+            4..7 => ScriptStep::Assign(object, mark + at as i64),
+            7 => ScriptStep::Add(object, 1),
+            _ => ScriptStep::Place(object, strategy(dice, size)),
         }
     };
     (0..length).map(&mut deed).collect()
@@ -51,7 +51,7 @@ fn small(seed: u64, rule: Rule) -> Course {
     for thread in 0..size.max(3) {
         let mut script = plain(&mut dice, size, 3, 6, 100 * (1 + thread as i64));
         // Objects of both kinds from the beginning.
-        script.insert(0, Deed::Place(thread % 3, strategy(&mut dice, size)));
+        script.insert(0, ScriptStep::Place(thread % 3, strategy(&mut dice, size)));
         course.add_worker(thread % size, script);
     }
     course
@@ -92,18 +92,18 @@ fn guarded(seed: u64, size: usize, jobs: usize) -> Course {
         let mut script = Vec::new();
         for job in 0..jobs {
             script.push(match process % 2 {
-                0 => Deed::Put(0, (100 * process + job) as i64),
-                _ => Deed::Take(0),
+                0 => ScriptStep::Put(0, (100 * process + job) as i64),
+                _ => ScriptStep::Take(0),
             });
             if dice.is_one_of(3) {
-                script.push(Deed::Place(dice.below(2), strategy(&mut dice, size)));
+                script.push(ScriptStep::Place(dice.below(2), strategy(&mut dice, size)));
             }
             if dice.is_one_of(4) {
-                script.push(Deed::Length(0));
+                script.push(ScriptStep::Length(0));
             }
         }
-        script.push(Deed::Add(0, 1));
-        script.push(Deed::AwaitAtLeast(0, size as i64));
+        script.push(ScriptStep::Add(0, 1));
+        script.push(ScriptStep::AwaitAtLeast(0, size as i64));
         course.add_worker(process, script);
     }
     course
@@ -122,7 +122,7 @@ fn what_waits_for_a_guard_is_done_once_wherever_the_object_goes() {
         assert!(course.run(), "seed {seed}: somebody waits for ever");
         let all = course.workers.iter().flat_map(|worker| &worker.done);
         let mut taken: Vec<i64> =
-            all.filter(|(deed, _)| *deed == Deed::Take(0)).map(|(_, job)| *job.as_ref().unwrap()).collect();
+            all.filter(|(deed, _)| *deed == ScriptStep::Take(0)).map(|(_, job)| *job.as_ref().unwrap()).collect();
         taken.sort_unstable();
         let put = (0..size).step_by(2).flat_map(|process| (0..20).map(move |job| (100 * process + job) as i64));
         assert_eq!(taken, put.collect::<Vec<_>>(), "seed {seed}");
@@ -136,8 +136,8 @@ fn all_replicas_end_in_the_same_state() {
         let mut course = Course::new(seed, size, (2, 0), Rule::default());
         let mut dice = Dice::new(seed);
         for thread in 0..size + 2 {
-            let mut script: Vec<Deed> = (0..100).map(|_| Deed::Add(dice.below(2), 1)).collect();
-            script.insert(dice.below(100), Deed::Place(dice.below(2), strategy(&mut dice, size)));
+            let mut script: Vec<ScriptStep> = (0..100).map(|_| ScriptStep::Add(dice.below(2), 1)).collect();
+            script.insert(dice.below(100), ScriptStep::Place(dice.below(2), strategy(&mut dice, size)));
             course.add_worker(thread % size, script);
         }
         assert!(course.run(), "seed {seed}: somebody waits for ever");
@@ -146,7 +146,7 @@ fn all_replicas_end_in_the_same_state() {
             .iter()
             .flat_map(|worker| &worker.script)
             .filter_map(|deed| match deed {
-                Deed::Add(object, _) => Some(*object),
+                ScriptStep::Add(object, _) => Some(*object),
                 _ => None,
             })
             .collect();
@@ -164,10 +164,10 @@ fn an_object_goes_where_it_is_used() {
     let mut course = Course::new(1, 3, (2, 0), Rule::default());
     for process in 0..3 {
         let uses = |n| match process {
-            2 => Deed::Add(0, n),
-            _ => Deed::Value(1),
+            2 => ScriptStep::Add(0, n),
+            _ => ScriptStep::Value(1),
         };
-        let rarely = (process == 0).then_some(Deed::Add(1, 1));
+        let rarely = (process == 0).then_some(ScriptStep::Add(1, 1));
         let script = (0..300).flat_map(|n| [Some(uses(n)), rarely.filter(|_| n % 4 == 0)]).flatten();
         course.add_worker(process, script.collect());
     }
