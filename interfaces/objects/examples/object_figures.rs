@@ -1,5 +1,5 @@
-//! What operations cost, as process 0 sees it: a read of a replicated object, a write of one, and a write of one that is on
-//! another process. `weft run -n 2 target/release/examples/object_figures`
+//! What operations cost, as process 0 sees it: a read of a replicated object, a write of one, and a write of one that
+//! is on another process. `weft run -n 2 target/release/examples/object_figures`
 
 use std::hint::black_box;
 use std::time::Instant;

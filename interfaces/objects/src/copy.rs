@@ -1,8 +1,8 @@
 //! What this process has of an object: the state, behind a lock of its own, so that a read asks nobody else.
 //!
-//! The run-time system knows a copy as a [`Replica`], which takes bytes; handles know its type. An operation runs while the
-//! lock of its copy is held. It may use its own state only: a call of another operation from inside would wait for what it
-//! holds itself, and is refused.
+//! The run-time system knows a copy as a [`Replica`], which takes bytes; handles know its type. An operation runs while
+//! the lock of its copy is held. It may use its own state only: a call of another operation from inside would wait for
+//! what it holds itself, and is refused.
 
 use crate::fault::ObjectFault;
 use crate::object::{FormatFault, ObjectOperation, ObjectType, decode, encode};

@@ -30,7 +30,8 @@ impl<T: ObjectType> ObjectHandle<T> {
         Self { runtime, object, copy }
     }
 
-    /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the moment.
+    /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the
+    /// moment.
     ///
     /// # Errors
     /// That process has not opened it, or the object is lost.

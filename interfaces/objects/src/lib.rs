@@ -1,8 +1,8 @@
 //! Shared objects, in the manner of Orca: values that several processes use by operations that nobody sees half done.
 //!
-//! An object is a plain type with operations. It is replicated on all processes that have opened it, or on one of them; what
-//! it costs is counted, and it moves while the program runs. A read of a replicated object asks nobody. A write is sent to
-//! all in one order, and done by each. An operation with a guard waits until that is true.
+//! An object is a plain type with operations. It is replicated on all processes that have opened it, or on one of them;
+//! what it costs is counted, and it moves while the program runs. A read of a replicated object asks nobody. A write is
+//! sent to all in one order, and done by each. An operation with a guard waits until that is true.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -42,23 +42,25 @@
 //! ```
 //!
 //! What holds:
-//! - All operations of all processes are as if done one after the other, in an order that agrees with each process's own
-//!   (sequential consistency). `runtime` says why.
+//! - All operations of all processes are as if done one after the other, in an order that agrees with each process's
+//!   own (sequential consistency). `runtime` says why.
 //! - Operations whose guard is false are tried again after each write of their object, in the order in which they came.
-//! - An operation does the same on equal states: it uses its state and its arguments, no clock, no file, no other object,
-//!   and no map without an order.
+//! - An operation does the same on equal states: it uses its state and its arguments, no clock, no file, no other
+//!   object, and no map without an order.
 //! - An operation that panics is an error to its caller. If it reads, that is all. If it writes, its state may be half
-//!   changed, so the object cannot be used any more, by nobody. All other objects go on. (A program that is built to abort
-//!   when it panics ends.)
+//!   changed, so the object cannot be used any more, by nobody. All other objects go on. (A program that is built to
+//!   abort when it panics ends.)
 //! - A name that is used twice is the same object if the type is, and an error to the second creator if not.
-//! - What a process that has ended waited for is dropped. An object that was on this process only is lost: its callers get
-//!   an error.
+//! - What a process that has ended waited for is dropped. An object that was on this process only is lost: its
+//!   callers get an error.
 //!
 //! What is deliberately not here: operations on several objects at once, objects in objects, writes that are not waited
 //! for, and processes that come later than the job.
 //!
-//! - `object`: types that can be shared. - `copy`: what a process has of an object. - `handle`, `space`: what programs call.
-//! - `runtime`: the machine behind it. - `driver`, `live`: what moves it. - `message`: what processes say. - [`standard`]: objects that many programs need.
+//! - `object`: types that can be shared. - `copy`: what a process has of an object. - `handle`, `space`: what
+//!   programs call.
+//! - `runtime`: the machine behind it. - `driver`, `live`: what moves it. - `message`: what processes say.
+//! - [`standard`]: objects that many programs need.
 //!
 //! Test: `cargo test -p weft-objects`.
 

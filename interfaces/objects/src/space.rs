@@ -18,9 +18,9 @@ pub struct Space {
 }
 
 impl Space {
-    /// Joins the job with all its processes, and waits until they have; a process that nobody has launched is a job of its
-    /// own. It leaves when the last handle and the last space are dropped; without [`Self::close`] it has ended for the
-    /// others.
+    /// Joins the job with all its processes, and waits until they have; a process that nobody has launched is a job of
+    /// its own. It leaves when the last handle and the last space are dropped; without [`Self::close`] it has ended for
+    /// the others.
     ///
     /// # Errors
     /// The process cannot join, has opened it already, or another one has ended before it did.

@@ -125,8 +125,8 @@ fn handle(declaration: &Declaration) -> TokenStream {
                 space.find(name).map(Self)
             }
 
-            /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the
-            /// moment.
+            /// Has the object replicated or on one process from now on, or where counting says. All processes agree on
+            /// the moment.
             #visibility fn place(
                 &self,
                 strategy: ::weft_objects::Strategy,

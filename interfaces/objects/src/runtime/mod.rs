@@ -1,10 +1,10 @@
 //! The run-time system of one process, as a pure machine: no thread, clock or network. The only locks are those of the
 //! copies, which handles share.
 //!
-//! Input is what this process calls (`handle_open`, `handle_call`, `handle_place`), what the group delivers to all in one
-//! order, its sender included (`handle_ordered`), that a process has ended, at a place of the same order (`handle_gone`),
-//! and what another process sends to this one (`handle_direct`). Output is what is to be sent ([`Runtime::poll_effect`]) and what became of a call
-//! ([`Runtime::poll_answer`]).
+//! Input is what this process calls (`handle_open`, `handle_call`, `handle_place`), what the group delivers to all in
+//! one order, its sender included (`handle_ordered`), that a process has ended, at a place of the same order
+//! (`handle_gone`), and what another process sends to this one (`handle_direct`). Output is what is to be sent
+//! ([`Runtime::poll_effect`]) and what became of a call ([`Runtime::poll_answer`]).
 //!
 //! - `events`: what goes through the order. - `direct`: requests and replies. - `placing`: where objects are.
 //! - `record`: what is known of an object. - `tally`: what is counted.
@@ -13,11 +13,12 @@
 //! - Each event is handled whole, before the next. What it changes of an object is seen at once.
 //! - A write of a replicated object is over when this process has handled its event, so what the process does next is
 //!   after it. Its reads are those of a moment between two events.
-//! - A message is not handled before its receiver has handled all that its sender had when it sent. Without that a request
-//!   could be done before a write that its sender has seen, and an answer tell what only a later event explains.
+//! - A message is not handled before its receiver has handled all that its sender had when it sent. Without that a
+//!   request could be done before a write that its sender has seen, and an answer tell what only a later event
+//!   explains.
 //!
-//! Whatever decides where an object is goes through the order, so all agree on it. A call that came too late for a move is
-//! not done there, and is made again where the object is now.
+//! Whatever decides where an object is goes through the order, so all agree on it. A call that came too late for a move
+//! is not done there, and is made again where the object is now.
 //!
 //! Test: `cargo test -p weft-objects`: `simulation` runs several of them over a made-up network.
 
@@ -108,8 +109,8 @@ impl Runtime {
         }
     }
 
-    /// Opens the object of this name, or creates it if there is an initial state. It will be in `copy`. The answer is its
-    /// number.
+    /// Opens the object of this name, or creates it if there is an initial state. It will be in `copy`. The answer is
+    /// its number.
     pub fn handle_open(&mut self, name: &str, kind: &str, initial: Option<Vec<u8>>, copy: Arc<dyn Replica>) -> CallId {
         let initial = initial.map(Octets);
         let (name, kind) = (name.to_owned(), kind.to_owned());
@@ -134,8 +135,8 @@ impl Runtime {
         call
     }
 
-    /// This process will use no object any more. The call is over when that is so of all that live: until then others may
-    /// need what is here.
+    /// This process will use no object any more. The call is over when that is so of all that live: until then others
+    /// may need what is here.
     pub fn handle_close(&mut self) -> CallId {
         let call = self.begin(OpenCall::Close);
         self.order(&OrderedEvent::Close);

@@ -1,7 +1,7 @@
 //! Where objects are, and how they move.
 //!
-//! All know where an object is wanted. A replicated object becomes single by that event: all others forget it. One that is
-//! on a single process leaves by an event with its state. From when that is sent until it comes, nothing changes the
+//! All know where an object is wanted. A replicated object becomes single by that event: all others forget it. One that
+//! is on a single process leaves by an event with its state. From when that is sent until it comes, nothing changes the
 //! state: what comes is held back, and then asked again in the new place.
 
 use super::Runtime;
@@ -9,7 +9,8 @@ use crate::fault::ObjectFault;
 use crate::message::{CallId, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId, Strategy};
 
 impl Runtime {
-    /// A window of writes of a replicated object is over: all decide the same, and say what they have read for the next.
+    /// A window of writes of a replicated object is over: all decide the same, and say what they have read for the
+    /// next.
     pub(super) fn end_window(&mut self, object: ObjectId) {
         let processes = u64::from(self.size) - self.gone.len() as u64;
         let Some(record) = self.objects.get_mut(&object) else { return };

@@ -1,8 +1,8 @@
 //! Where an object is best, by counted reads and writes.
 //!
 //! The cost is messages. A replicated object costs one for each process and write, and reads are free. An object on one
-//! process costs two for each operation of another. It moves where that halves the cost, twice in a row: a window that was
-//! counted while a reader had not said yet what it has read is not enough.
+//! process costs two for each operation of another. It moves where that halves the cost, twice in a row: a window that
+//! was counted while a reader had not said yet what it has read is not enough.
 
 use crate::message::{ObjectPlacement, ProcessId};
 use std::collections::BTreeMap;

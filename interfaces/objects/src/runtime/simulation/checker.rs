@@ -1,4 +1,5 @@
-//! Whether there is an order of all operations that agrees with each thread's own, and in which each answers what it did.
+//! Whether there is an order of all operations that agrees with each thread's own, and in which each answers what it
+//! did.
 //!
 //! All orders are tried, depth first; what was reached once by another way is not tried again.
 

@@ -1,7 +1,8 @@
 //! Several machines over a made-up network: each seed is another course of events.
 //!
-//! - `network`: what is on its way, and who has ended. - `program`: what threads do. - `checker`: whether there is an order
-//!   of all operations that explains what they answered. - `tests`: what holds in every course. - `faults`: single ones.
+//! - `network`: what is on its way, and who has ended. - `program`: what threads do. - `checker`: whether there is an
+//!   order of all operations that explains what they answered. - `tests`: what holds in every course. - `faults`:
+//!   single ones.
 
 mod checker;
 mod faults;

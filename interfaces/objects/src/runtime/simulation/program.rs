@@ -86,7 +86,8 @@ impl Course {
         self.workers.push(Worker { process, script, done: Vec::new(), opened: Vec::new(), waits: None });
     }
 
-    /// Runs until nothing moves; whether all workers on living processes have done all. What all know must be the same then.
+    /// Runs until nothing moves; whether all workers on living processes have done all. What all know must be the same
+    /// then.
     pub fn run(&mut self) -> bool {
         while self.step() {
             self.steps += 1;
