@@ -11,14 +11,17 @@ static size_t layers_of(const struct cube *cube, int rows, int count)
     return ((size_t)rows * (size_t)cube->nx + GAP) * (size_t)count;
 }
 
-struct cell *cube_plane(const struct cube *cube, int plane)
-{
-    return cube->space + layers_of(cube, cube->ny, plane);
-}
-
 static int first_of(int n, int rank)
 {
     return (int)ranks_first((size_t)n, rank);
+}
+
+struct cell *cube_row(const struct cube *cube, int plane, int y)
+{
+    int owner = cube->owners[y], first = first_of(cube->ny, owner), rows = first_of(cube->ny, owner + 1) - first;
+    struct cell *part = owner == ranks.me ? cube->layers + cube->by_z[owner] / sizeof(struct cell)
+                                          : cube->space + cube->by_y[owner] / sizeof(struct cell);
+    return part + layers_of(cube, rows, plane) + (size_t)(y - first) * (size_t)cube->nx;
 }
 
 void cube_open(struct cube *cube, int nx, int ny, int nz)
@@ -34,16 +37,19 @@ void cube_open(struct cube *cube, int nx, int ny, int nz)
     cube->by_z = ranks_memory((size_t)ends * sizeof(size_t));
     cube->by_y[0] = 0;
     for (int rank = 0; rank < ends; rank++) {
-        size_t part = layers_of(cube, first_of(ny, rank + 1) - first_of(ny, rank), cube->planes);
+        int rows = first_of(ny, rank + 1) - first_of(ny, rank);
+        size_t part = rank == ranks.me ? 0 : layers_of(cube, rows, cube->planes);
         if (rank < ranks.count)
             cube->by_y[rank + 1] = cube->by_y[rank] + part * sizeof(struct cell);
         cube->by_z[rank] = layers_of(cube, cube->rows, first_of(nz, rank)) * sizeof(struct cell);
     }
-    size_t traded = cube->by_y[ranks.count], spectrum = cube->by_z[ranks.count];
-    size_t most = traded > spectrum ? traded : spectrum;
-    cube->space = ranks_memory(most);
-    cube->spectrum = ranks_memory(spectrum);
-    cube->traded = ranks.count > 1 ? ranks_memory(most) : cube->space;
+    cube->owners = ranks_memory((size_t)ny * sizeof(int));
+    for (int rank = 0; rank < ranks.count; rank++)
+        for (int y = first_of(ny, rank); y < first_of(ny, rank + 1); y++)
+            cube->owners[y] = rank;
+    cube->space = ranks_memory(cube->by_y[ranks.count]);
+    cube->spectrum = ranks_memory(cube->by_z[ranks.count]);
+    cube->layers = ranks_memory(cube->by_z[ranks.count]);
     lines_open(&cube->x, nx);
     lines_open(&cube->y, ny);
     lines_open(&cube->z, nz);
@@ -56,8 +62,8 @@ void cube_close(struct cube *cube)
     lines_close(&cube->x);
     lines_close(&cube->y);
     lines_close(&cube->z);
-    if (cube->traded != cube->space)
-        free(cube->traded);
+    free(cube->layers);
+    free(cube->owners);
     free(cube->space);
     free(cube->spectrum);
     free(cube->by_y);
@@ -66,17 +72,10 @@ void cube_close(struct cube *cube)
     free(cube->to);
 }
 
-// Where the rows of a plane are in space, and where they are when they are traded.
-static void find_rows(const struct cube *cube, int plane, struct cell **in_space, struct cell **in_trade)
+static void find_rows(const struct cube *cube, int plane, struct cell **rows)
 {
-    for (int rank = 0; rank < ranks.count; rank++) {
-        int first = first_of(cube->ny, rank), end = first_of(cube->ny, rank + 1);
-        struct cell *part = cube->traded + cube->by_y[rank] / sizeof(struct cell);
-        for (int y = first; y < end; y++) {
-            in_space[y] = cube_plane(cube, plane) + (size_t)y * (size_t)cube->nx;
-            in_trade[y] = part + layers_of(cube, end - first, plane) + (size_t)(y - first) * (size_t)cube->nx;
-        }
-    }
+    for (int y = 0; y < cube->ny; y++)
+        rows[y] = cube_row(cube, plane, y);
 }
 
 // Where the layers of one z are in an array of the spectrum's form.
@@ -89,7 +88,7 @@ static void find_layers(const struct cube *cube, struct cell *array, struct cell
 void cube_forward(struct cube *cube)
 {
     for (int plane = 0; plane < cube->planes; plane++) {
-        find_rows(cube, plane, cube->from, cube->to);
+        find_rows(cube, plane, cube->from);
         for (int y = 0; y < cube->ny; y += LINES) {
             lines_take_rows(&cube->x, cube->from + y);
             lines_forward(&cube->x);
@@ -98,13 +97,11 @@ void cube_forward(struct cube *cube)
         for (int x = 0; x < cube->nx; x += LINES) {
             lines_take(&cube->y, cube->from, x);
             lines_forward(&cube->y);
-            lines_put(&cube->y, cube->to, x);
+            lines_put(&cube->y, cube->from, x);
         }
     }
-    struct cell *layered = cube->space;
-    if (ranks.count > 1)
-        ranks_trade(cube->traded, cube->by_y, layered, cube->by_z);
-    find_layers(cube, layered, cube->from);
+    ranks_trade(cube->space, cube->by_y, cube->layers, cube->by_z);
+    find_layers(cube, cube->layers, cube->from);
     find_layers(cube, cube->spectrum, cube->to);
     for (int offset = 0; offset < cube->rows * cube->nx; offset += LINES) {
         lines_take(&cube->z, cube->from, offset);
@@ -126,28 +123,26 @@ static void multiply(struct lines *z, const double *fx, double fy, const double 
 
 void cube_back(struct cube *cube, const double *fx, const double *fy, const double *fz)
 {
-    struct cell *layered = cube->space;
     find_layers(cube, cube->spectrum, cube->from);
-    find_layers(cube, layered, cube->to);
+    find_layers(cube, cube->layers, cube->to);
     for (int offset = 0; offset < cube->rows * cube->nx; offset += LINES) {
         lines_take(&cube->z, cube->from, offset);
         multiply(&cube->z, fx + offset % cube->nx, fy[cube->first_y + offset / cube->nx], fz);
         lines_back(&cube->z);
         lines_put(&cube->z, cube->to, offset);
     }
-    if (ranks.count > 1)
-        ranks_trade(layered, cube->by_z, cube->traded, cube->by_y);
+    ranks_trade(cube->layers, cube->by_z, cube->space, cube->by_y);
     for (int plane = 0; plane < cube->planes; plane++) {
-        find_rows(cube, plane, cube->to, cube->from);
+        find_rows(cube, plane, cube->from);
         for (int x = 0; x < cube->nx; x += LINES) {
             lines_take(&cube->y, cube->from, x);
             lines_back(&cube->y);
-            lines_put(&cube->y, cube->to, x);
+            lines_put(&cube->y, cube->from, x);
         }
         for (int y = 0; y < cube->ny; y += LINES) {
-            lines_take_rows(&cube->x, cube->to + y);
+            lines_take_rows(&cube->x, cube->from + y);
             lines_back(&cube->x);
-            lines_put_rows(&cube->x, cube->to + y);
+            lines_put_rows(&cube->x, cube->from + y);
         }
     }
 }

@@ -5,10 +5,11 @@
 // in reverse. So each transform costs one personalized all-to-all exchange, of all but what stays.
 //
 // What is traded lies in memory by the rank that it is for: in space as [rank][z][its y][x], in the spectrum as
-// [z][y][x], which is [rank][its z][y][x]. No copy is made for it.
+// [z][y][x], which is [rank][its z][y][x]. What a rank keeps is always where the spectrum has it. So nothing is packed or
+// copied, and x and y are transformed in place.
 //
-// Behind each such layer of one z is a gap: without it the layers would lie a power of two apart, and the same point of
-// all would fall into one set of the cache.
+// Behind the rows of one z is a gap: without it they would lie a power of two apart, and the same point of all would
+// fall into one set of the cache.
 //
 // A point is computed by the same operations in the same order whatever the number of ranks.
 #ifndef CUBE_H
@@ -22,16 +23,17 @@ struct cube {
     int nx, ny, nz;
     int first_z, planes; // here in space
     int first_y, rows;   // here in the spectrum
-    struct cell *space;    // [z][y][x], see cube_plane
+    struct cell *space;    // of the planes here what other ranks have in the spectrum; see cube_row
+    struct cell *layers;   // what they have traded, and what stays, [z][y][x]
     struct cell *spectrum; // [z][y][x]
-    struct cell *traded;   // what was traded; on one rank it is `space`
     size_t *by_y, *by_z;   // starts of the ranks' parts, in bytes
     struct lines x, y, z;
+    int *owners;              // which rank has a y in the spectrum
     struct cell **from, **to; // where the elements of lines are
 };
 
-// The points of a plane that is here, [y][x].
-struct cell *cube_plane(const struct cube *cube, int plane);
+// The points of one y in a plane that is here.
+struct cell *cube_row(const struct cube *cube, int plane, int y);
 
 void cube_open(struct cube *cube, int nx, int ny, int nz);
 void cube_close(struct cube *cube);

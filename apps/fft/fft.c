@@ -33,9 +33,9 @@ static void fill(struct cube *cube)
 {
     size_t plane = (size_t)cube->nx * (size_t)cube->ny;
     uint64_t x = nas_after(2 * (uint64_t)cube->first_z * plane);
-    for (int z = 0; z < cube->planes; z++) {
-        struct cell *cells = cube_plane(cube, z);
-        for (size_t i = 0; i < plane; i++) {
+    for (int row = 0; row < cube->planes * cube->ny; row++) {
+        struct cell *cells = cube_row(cube, row / cube->ny, row % cube->ny);
+        for (int i = 0; i < cube->nx; i++) {
             cells[i].re = nas_fraction(x = nas_next(x));
             cells[i].im = nas_fraction(x = nas_next(x));
         }
@@ -56,7 +56,7 @@ static struct cell checksum(const struct cube *cube)
             if (5 * j % cube->nz != z)
                 continue;
             if (z >= cube->first_z && z < cube->first_z + cube->planes)
-                points[found] = cube_plane(cube, z - cube->first_z)[3 * j % cube->ny * cube->nx + j % cube->nx];
+                points[found] = cube_row(cube, z - cube->first_z, 3 * j % cube->ny)[j % cube->nx];
             found++;
         }
     }
@@ -121,7 +121,7 @@ static int paint(const struct cube *cube, const char *path)
     size_t count = (size_t)cube->nx * (size_t)cube->ny;
     double *numbers = ranks_memory(count * sizeof *numbers);
     for (size_t i = 0; i < count; i++)
-        numbers[i] = cube->space[i].re;
+        numbers[i] = cube_row(cube, 0, (int)i / cube->nx)[(int)i % cube->nx].re;
     int failed = picture_write(path, numbers, cube->nx, cube->ny);
     free(numbers);
     return failed;

@@ -127,6 +127,9 @@ void lines_put(const struct lines *lines, struct cell *const *rows, int offset)
     const double *restrict re = lines->re, *restrict im = lines->im;
     for (int e = 0; e < lines->n; e++) {
         struct cell *restrict row = rows[e] + offset;
+        const struct cell *soon = rows[e + AHEAD < lines->n ? e + AHEAD : e] + offset;
+        for (int l = 0; l < LINES; l += 4)
+            __builtin_prefetch(soon + l, 1);
         for (int l = 0; l < LINES; l++)
             row[l] = (struct cell){re[e * LINES + l], im[e * LINES + l]};
     }

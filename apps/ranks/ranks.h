@@ -34,7 +34,8 @@ _Noreturn void ranks_abort(void);
 // Sends to one rank and receives from another one, or the same one.
 void ranks_swap(int to, const void *out, size_t out_length, int from, void *in, size_t in_length);
 
-// The personalized all-to-all exchange: each rank's part of `out` goes to it, and its part of `in` comes from it.
+// The personalized all-to-all exchange: each rank's part of `out` goes to it, and its part of `in` comes from it. What a
+// rank has for itself is copied if it has a place on both sides.
 void ranks_trade(const void *out, const size_t *out_starts, void *in, const size_t *in_starts);
 
 // Each rank has its own part of `all`, and afterwards all parts.

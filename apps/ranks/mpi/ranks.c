@@ -54,6 +54,8 @@ void ranks_trade(const void *out, const size_t *out_starts, void *in, const size
     int out_lengths[ranks.count], out_offsets[ranks.count], in_lengths[ranks.count], in_offsets[ranks.count];
     split(out_starts, out_lengths, out_offsets);
     split(in_starts, in_lengths, in_offsets);
+    if (out_lengths[ranks.me] == 0 || in_lengths[ranks.me] == 0)
+        out_lengths[ranks.me] = in_lengths[ranks.me] = 0;
     MPI_Alltoallv(out, out_lengths, out_offsets, MPI_BYTE, in, in_lengths, in_offsets, MPI_BYTE, MPI_COMM_WORLD);
 }
 

@@ -115,7 +115,9 @@ void ranks_swap(int to, const void *out, size_t out_length, int from, void *in, 
 void ranks_trade(const void *out, const size_t *out_starts, void *in, const size_t *in_starts)
 {
     const char *mine = (const char *)out + out_starts[ranks.me];
-    memcpy((char *)in + in_starts[ranks.me], mine, out_starts[ranks.me + 1] - out_starts[ranks.me]);
+    size_t length = out_starts[ranks.me + 1] - out_starts[ranks.me];
+    if (in_starts[ranks.me + 1] > in_starts[ranks.me])
+        memcpy((char *)in + in_starts[ranks.me], mine, length);
     for (int step = 1; step < ranks.count; step++) {
         int to = (ranks.me + step) % ranks.count, from = (ranks.me + ranks.count - step) % ranks.count;
         send(to, TRADE, (const char *)out + out_starts[to], out_starts[to + 1] - out_starts[to]);
