@@ -106,22 +106,37 @@ static void receive(int from, int tag, void *data, size_t length)
         pvm_precv(tids[from], tag, data, (int)length, PVM_BYTE, &tid, &tag_found, &bytes);
 }
 
+// Sends and receives. A long message goes straight into the memory of who waits for it already, so every other rank
+// along the way receives first. Where that does not come out even the message is copied: pvm_psend waits for nobody.
+static void exchange(int tag, int to, const void *out, size_t out_length, int from, void *in, size_t in_length)
+{
+    int distance = (to - ranks.me + ranks.count) % ranks.count;
+    if (2 * distance > ranks.count)
+        distance = ranks.count - distance;
+    int is_first = distance == 0 || ranks.me / distance % 2 == 0;
+    if (is_first)
+        send(to, tag, out, out_length);
+    receive(from, tag, in, in_length);
+    if (!is_first)
+        send(to, tag, out, out_length);
+}
+
 void ranks_swap(int to, const void *out, size_t out_length, int from, void *in, size_t in_length)
 {
-    send(to, SWAP, out, out_length);
-    receive(from, SWAP, in, in_length);
+    exchange(SWAP, to, out, out_length, from, in, in_length);
 }
 
 void ranks_trade(const void *out, const size_t *out_starts, void *in, const size_t *in_starts)
 {
-    const char *mine = (const char *)out + out_starts[ranks.me];
+    const char *from_here = out;
+    char *to_here = in;
     size_t length = out_starts[ranks.me + 1] - out_starts[ranks.me];
     if (in_starts[ranks.me + 1] > in_starts[ranks.me])
-        memcpy((char *)in + in_starts[ranks.me], mine, length);
+        memcpy(to_here + in_starts[ranks.me], from_here + out_starts[ranks.me], length);
     for (int step = 1; step < ranks.count; step++) {
         int to = (ranks.me + step) % ranks.count, from = (ranks.me + ranks.count - step) % ranks.count;
-        send(to, TRADE, (const char *)out + out_starts[to], out_starts[to + 1] - out_starts[to]);
-        receive(from, TRADE, (char *)in + in_starts[from], in_starts[from + 1] - in_starts[from]);
+        exchange(TRADE, to, from_here + out_starts[to], out_starts[to + 1] - out_starts[to], from,
+                 to_here + in_starts[from], in_starts[from + 1] - in_starts[from]);
     }
 }
 
@@ -130,7 +145,7 @@ void ranks_gather(void *all, const size_t *starts)
     char *bytes = all;
     for (int step = 1; step < ranks.count; step++) {
         int to = (ranks.me + step) % ranks.count, from = (ranks.me + ranks.count - step) % ranks.count;
-        send(to, GATHER, bytes + starts[ranks.me], starts[ranks.me + 1] - starts[ranks.me]);
-        receive(from, GATHER, bytes + starts[from], starts[from + 1] - starts[from]);
+        exchange(GATHER, to, bytes + starts[ranks.me], starts[ranks.me + 1] - starts[ranks.me], from,
+                 bytes + starts[from], starts[from + 1] - starts[from]);
     }
 }
