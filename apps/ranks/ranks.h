@@ -6,8 +6,8 @@
 //
 // where LIBRARY is $(pkg-config --cflags --libs weft-pvm).
 //
-// All calls that send are collective, but for ranks_swap. Sums and maxima are deliberately not here: a program gathers the parts of a
-// sum and adds them in one fixed order, so that its result does not depend on the number of ranks.
+// All calls that send are collective, but for ranks_swap. Sums and maxima are deliberately not here: a program gathers
+// the parts of a sum and adds them in one fixed order, so that its result does not depend on the number of ranks.
 //
 // Lengths are bytes. A list of starts has one entry per rank and a last one, the end: rank r's part is from starts[r]
 // to starts[r + 1].
