@@ -3,8 +3,8 @@
 //! A database that is broken when the daemon begins is no reason to leave its host without one: the last good one stands in
 //! the records, and is found there by the file's path.
 
+use crate::file::DATABASE;
 use crate::records::Records;
-use crate::versions::DATABASE;
 use anyhow::{Context, Result, bail};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@
 //! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
 use crate::orders::HeldSlots;
-use crate::ranks::JobRanks;
 use crate::report::HostReport;
 use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
+use crate::seen::JobRanks;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};

@@ -2,9 +2,9 @@
 
 use crate::between::{DaemonLetter, DaemonLink, Errand, Response};
 use crate::daemon::{Daemon, Me};
+use crate::file::DatabaseFile;
 use crate::records::Records;
 use crate::seal::{self, Preamble, message};
-use crate::versions::DatabaseFile;
 use crate::{accept_clients, accept_others};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

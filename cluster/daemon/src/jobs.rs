@@ -176,7 +176,7 @@ impl Daemon {
         (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
         let number = self.home.new_number();
         let job = JobName::new(&self.me.member, number);
-        let mut wanted = Wanted { daemon: self, job: &job, number, is_settled: false };
+        let mut wanted = WantedRoom { daemon: self, job: &job, number, is_settled: false };
         self.home.want(number);
         let mut begun = Instant::now();
         loop {
@@ -300,14 +300,14 @@ impl Daemon {
 }
 
 /// A job that wants room. Where nobody wants it any more, a grant that is on its way is given back.
-struct Wanted<'a> {
+struct WantedRoom<'a> {
     daemon: &'a Daemon,
     job: &'a JobName,
     number: u64,
     is_settled: bool,
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for WantedRoom<'_> {
     fn drop(&mut self) {
         self.daemon.home.want_no_more(self.number);
         if !self.is_settled {

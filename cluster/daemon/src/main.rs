@@ -23,6 +23,7 @@ mod between;
 mod calls;
 mod daemon;
 mod door;
+mod file;
 mod home;
 #[cfg(test)]
 mod hostile;
@@ -37,6 +38,7 @@ mod reach;
 mod records;
 mod report;
 mod seal;
+mod seen;
 mod server;
 mod telling;
 mod versions;
@@ -47,6 +49,7 @@ use anyhow::{Context, Result, bail};
 use beginning::Beginning;
 use clap::{Parser, Subcommand};
 use daemon::{Daemon, Me};
+use file::DatabaseFile;
 use seal::{NoPreamble, PREAMBLE_BYTES, Preamble};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -57,7 +60,6 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
-use versions::DatabaseFile;
 use weft_database::Cluster;
 use weft_requests::{JobName, client};
 
@@ -262,7 +264,7 @@ const MOST_FROM_ONE: usize = 64;
 const INTRODUCTION: Duration = Duration::from_secs(4);
 
 async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
-    let strangers = Rc::new(Strangers::default());
+    let strangers = Rc::new(Newcomers::default());
     let each = listeners.into_iter().map(|listener| {
         let (daemon, strangers) = (Rc::clone(daemon), Rc::clone(&strangers));
         tokio::task::spawn_local(async move {
@@ -273,7 +275,7 @@ async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
                 };
                 // Who has come says who it is before the next one comes, if it has said so already.
                 tokio::task::yield_now().await;
-                let Some(stranger) = Strangers::admit(&strangers, from.ip()) else { continue };
+                let Some(stranger) = Newcomers::admit(&strangers, from.ip()) else { continue };
                 let daemon = Rc::clone(&daemon);
                 tokio::task::spawn_local(async move {
                     let introduced = tokio::time::timeout(INTRODUCTION, introduce(&daemon, stream)).await;
@@ -292,25 +294,25 @@ async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
 
 /// Those who are connected and have not said who they are, by their addresses.
 #[derive(Default)]
-struct Strangers(RefCell<HashMap<IpAddr, usize>>);
+struct Newcomers(RefCell<HashMap<IpAddr, usize>>);
 
 /// One of them, for as long as it is one.
-struct Stranger(Rc<Strangers>, IpAddr);
+struct Newcomer(Rc<Newcomers>, IpAddr);
 
-impl Strangers {
+impl Newcomers {
     /// One more, if there are not too many: who opens many connections from one address keeps nobody else out.
-    fn admit(strangers: &Rc<Self>, from: IpAddr) -> Option<Stranger> {
+    fn admit(strangers: &Rc<Self>, from: IpAddr) -> Option<Newcomer> {
         let mut all = strangers.0.borrow_mut();
         let of_it = all.get(&from).copied().unwrap_or(0);
         if of_it >= MOST_FROM_ONE || all.values().sum::<usize>() >= MOST_STRANGERS {
             return None;
         }
         all.insert(from, of_it + 1);
-        Some(Stranger(Rc::clone(strangers), from))
+        Some(Newcomer(Rc::clone(strangers), from))
     }
 }
 
-impl Drop for Stranger {
+impl Drop for Newcomer {
     fn drop(&mut self) {
         let mut all = self.0.0.borrow_mut();
         if let Some(count) = all.get_mut(&self.1) {
@@ -364,8 +366,8 @@ mod tests {
 
     #[test]
     fn strangers_from_one_address_keep_no_other_out() {
-        let strangers = Rc::new(Strangers::default());
-        let admit = |host: u8| Strangers::admit(&strangers, IpAddr::from([192, 0, 2, host]));
+        let strangers = Rc::new(Newcomers::default());
+        let admit = |host: u8| Newcomers::admit(&strangers, IpAddr::from([192, 0, 2, host]));
         let mut first: Vec<_> = std::iter::from_fn(|| admit(1)).collect();
         assert_eq!(first.len(), MOST_FROM_ONE);
         let second = admit(2).expect("another address");

@@ -5,9 +5,8 @@
 
 use crate::between::{Errand, Response};
 use crate::daemon::Daemon;
+use crate::seen::JobRanks;
 use nix::unistd::User;
-use serde::{Deserialize, Serialize};
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::linux::fs::MetadataExt;
 use std::rc::Rc;
@@ -23,26 +22,6 @@ const READING: Duration = Duration::from_secs(1);
 const ASKING: Duration = Duration::from_secs(2);
 /// The counters of a rank that tell what it has sent to other hosts.
 const SENT: [&str; 2] = ["tcp_bytes", "udp_bytes"];
-
-/// The ranks that a job has on a host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct JobRanks {
-    /// The launcher's name of the job.
-    id: String,
-    user: String,
-    /// They have the daemon's network. Several members on one machine see each other's processes; of these that one is
-    /// right which has the same.
-    is_near: bool,
-    ranks: Vec<RankView>,
-}
-
-/// The ranks of this host as they were seen last.
-#[derive(Default)]
-pub struct RanksSeen {
-    seen: RefCell<Vec<JobRanks>>,
-    at: Cell<Option<Instant>>,
-    is_reading: Cell<bool>,
-}
 
 impl Daemon {
     /// What the ranks of this host do.

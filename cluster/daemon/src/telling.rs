@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use weft_requests::MemberStanding;
 
 /// Who has nothing new to tell says that so often.
-const STILL: Duration = Duration::from_secs(10);
+const STILL: Duration = Duration::from_secs(30);
 
 /// What each server was told last, and when.
 type Told = Rc<RefCell<HashMap<String, (Rc<HostReport>, Instant)>>>;

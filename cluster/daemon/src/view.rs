@@ -2,25 +2,11 @@
 
 use crate::between::Asker;
 use crate::daemon::Daemon;
-use crate::ranks::RanksSeen;
 use crate::report::now;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use weft_requests::{ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView};
-
-/// The cluster as the server in charge has said last, for the page.
-#[derive(Default)]
-pub struct Glance {
-    seen: RefCell<ClusterView>,
-    /// When it said that.
-    at: Cell<Option<Instant>>,
-    is_asked: Cell<bool>,
-    /// When somebody has looked at the page last.
-    looked: Cell<Option<Instant>>,
-    /// Of this host.
-    pub ranks: RanksSeen,
-}
 
 /// A page that nobody has looked at for so long asks no other daemon, so what it knows of the time then has gaps.
 const LOOKED_AT: Duration = Duration::from_secs(3600);
