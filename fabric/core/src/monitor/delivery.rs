@@ -5,8 +5,8 @@
 //! wait themselves, since each message would then wake it as well. So it steps in only where nobody has been in the
 //! monitor for a while: while others come there it looks every [`BESIDE_MEMORY_LIMIT`], and if it finds something to
 //! do, or nobody has come, it sleeps on the doorbell, and takes what comes from then on at once. An interface that knows
-//! whether one of its threads waits says so ([`Driven::is_awaited`]): then this one looks every [`SOON`] while none does and
-//! some come all the same, and less often the longer one does.
+//! whether one of its threads waits says so ([`Driven::is_awaited`]): then this one looks after [`SOON`], less often the
+//! longer one does, and steps in when it has seen twice that none does.
 
 use super::{ALONE, BESIDE_MEMORY_LIMIT, Driven, Monitor};
 use std::io;
@@ -50,15 +50,16 @@ impl<T: Driven> Monitor<T> {
             "delivery by a thread needs a monitor that threads may share"
         );
         let mut entries = self.entries.load(Ordering::Relaxed);
-        let mut look = SOON;
+        let (mut look, mut was_awaited) = (SOON, false);
         while !end.has_come() {
             if let Some(is_awaited) = T::is_awaited()
                 && entries != self.entries.load(Ordering::Relaxed)
             {
                 entries = self.entries.load(Ordering::Relaxed);
                 // Who waits takes what comes, and a pass here would be in its way.
-                look = if is_awaited { (look * 2).min(BESIDE_MEMORY_LIMIT) } else { SOON };
-                if !is_awaited {
+                look = if is_awaited { (look * 2).min(BESIDE_MEMORY_LIMIT) } else { (look / 2).max(SOON) };
+                // One that was just between two waits takes it soon itself.
+                if !std::mem::replace(&mut was_awaited, is_awaited) && !is_awaited {
                     self.take_all();
                 }
                 end.await_within(look);
