@@ -1,9 +1,11 @@
 //! Remote procedure calls for Rust.
 
+use crate::calls::{Caller, RequestHandler};
+use crate::life;
 use crate::message::{Content, words_of};
-use crate::rpc::{Caller, RequestHandler, reply, trans};
+use crate::rpc::{reply, trans};
 use crate::takers;
-use crate::world::{self, WORLD};
+use crate::world::WORLD;
 use std::sync::Arc;
 use weft_fabric::{JoinError, Peer};
 
@@ -47,8 +49,8 @@ impl Rpc {
     /// # Panics
     /// There is one already, or the system gives no thread.
     pub fn join() -> Result<Self, JoinError> {
-        let (me, platforms) = world::open()?;
-        world::start().expect("a thread");
+        let (me, platforms) = life::open()?;
+        life::start().expect("a thread");
         Ok(Self { me, platforms })
     }
 
@@ -68,6 +70,7 @@ impl Rpc {
     /// # Panics
     /// If there is a handler.
     pub fn serve(&self, handler: impl Fn(Request) + Send + Sync + 'static) {
+        let handler = move |caller, content| handler(Request { caller, content });
         let mut world = WORLD.enter();
         assert!(world.calls.register(RequestHandler::Rust(Arc::new(handler))), "there is a handler");
         world.look_at_early();
@@ -94,7 +97,7 @@ impl Rpc {
 
 impl Drop for Rpc {
     fn drop(&mut self) {
-        world::close("leaving");
+        life::close("leaving");
     }
 }
 
@@ -105,10 +108,6 @@ pub struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(caller: Caller, content: Content) -> Self {
-        Self { caller, content }
-    }
-
     /// Who has called.
     pub fn from(&self) -> u32 {
         self.caller.from.0

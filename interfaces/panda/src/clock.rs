@@ -1,7 +1,7 @@
 //! What the time is on platform 0, by which clocks are compared.
 
+use crate::labels::{Label, What, waiting};
 use crate::message::{Content, words_of};
-use crate::sending::{Label, What, waiting};
 use crate::shared::time::PandaTime;
 use crate::takers;
 use crate::world::{PandaWorld, WORLD};
@@ -9,13 +9,6 @@ use weft_fabric::Peer;
 
 /// Samples whose way there and back took more than so many times the shortest one's do not count.
 const SLOW: i128 = 2;
-
-/// Answers who asks what the time is.
-pub fn answer(world: &mut PandaWorld, from: Peer, number: u32) {
-    let bytes = PandaTime::now().nanoseconds().to_le_bytes();
-    let content = Content { words: words_of(&bytes), length: bytes.len() };
-    world.give(from, Label { what: What::Reply, beside: number }, content);
-}
 
 /// One comparison: how far this clock is ahead, and how long it took, nanoseconds.
 fn sample(call: &'static str) -> (i128, i128) {
@@ -28,6 +21,13 @@ fn sample(call: &'static str) -> (i128, i128) {
 }
 
 impl PandaWorld {
+    /// Answers who asks what the time is.
+    pub fn answer_time(&mut self, from: Peer, number: u32) {
+        let bytes = PandaTime::now().nanoseconds().to_le_bytes();
+        let content = Content { words: words_of(&bytes), length: bytes.len() };
+        self.give(from, Label { what: What::Reply, beside: number }, content);
+    }
+
     fn ask_time(&mut self) -> u32 {
         let number = self.calls.begin(Peer(0));
         let content = Content::default();

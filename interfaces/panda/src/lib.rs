@@ -4,9 +4,10 @@
 //! A message of Panda is one of the fabric's port: its tag says what it is for, and the number beside it which call it
 //! belongs to. Handlers are *upcalls*: they run by themselves while the program computes.
 //!
-//! - `message`: a stack of pieces. - `sending`, `world`: what leaves, and what has come. - `upcalls`: who runs them;
-//!   `takers`: who waits for that.
-//! - `rpc`, `mp`, `points`, `groups`, `clock`: what each module keeps. - `shared`: what threads share. - `abi`: the functions of C.
+//! - `message`, `fragments`: a stack of pieces, and parts of it. - `labels`: what messages say. - `calls`, `mp`, `points`,
+//!   `groups`: what each module keeps. - `upcalls`: which are to run. All these know nothing of the endpoint's monitor.
+//! - `world`: what stands beside the endpoint, and how it takes in what has come. - `sending`: what leaves. - `takers`: who
+//!   waits. - `rpc`, `membership`, `clock`, `life`, `call`: what programs ask for. - `shared`: locks and time. - `abi`: C.
 //!
 //! Invariants:
 //! - Upcalls run one at a time, in the order of arrival, in a thread that waits in the library or polls, else in the
@@ -23,9 +24,14 @@
 
 mod abi;
 mod call;
+mod calls;
 mod clock;
 mod failure;
+mod fragments;
 mod groups;
+mod labels;
+mod life;
+mod membership;
 mod message;
 mod mp;
 mod points;

@@ -1,7 +1,7 @@
 //! Messages: a stack of pieces. A piece that is pushed stays where it is, since programs keep pointers to it, also beyond
 //! its pop; each has a length that is a multiple of 8, so that all are aligned to that, here and where they arrive.
 
-use crate::points::Cut;
+use crate::fragments::{Cut, FIRST, Fragment, LAST};
 use std::borrow::Cow;
 use std::ffi::c_void;
 use weft_ports::ready::bytes_of;
@@ -171,6 +171,21 @@ impl PandaMessage {
         all.extend_from_slice(bytes);
         let length = all.len();
         self.fill(Content { words: words_of(&all), length });
+    }
+
+    /// Cuts the first fragment off a message, which stays as it is.
+    pub fn cut(&mut self, point: u32) -> &mut Fragment {
+        let bytes = self.bytes().into_owned();
+        let cut = self.cut.get_or_insert_default();
+        cut.rest = bytes;
+        cut.fragment.point = point;
+        cut.next(FIRST)
+    }
+
+    /// The next one; `None` if the last one was the last.
+    pub fn cut_next(&mut self) -> Option<&mut Fragment> {
+        let cut = self.cut.as_mut().filter(|cut| cut.fragment.flags & LAST == 0)?;
+        Some(cut.next(0))
     }
 
     /// Puts a copy of another one's pieces in the place of all that are here.

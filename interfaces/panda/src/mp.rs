@@ -1,8 +1,8 @@
 //! Message passing: entries that messages are sent to. An entry is a map, which has receives or a handler, or one receive.
 //! Sends that may not have left have numbers among them, too.
 
+use crate::labels::NUMBERS;
 use crate::message::{Content, PandaMessage};
-use crate::sending::NUMBERS;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 

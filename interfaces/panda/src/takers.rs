@@ -5,32 +5,22 @@
 
 use crate::upcalls;
 use crate::world::{PandaWorld, WORLD};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use weft_fabric::Waiting;
-
-/// Threads that wait now.
-static WAITING: AtomicU32 = AtomicU32::new(0);
-/// How often a thread has polled, and how often when this was asked last.
-static POLLS: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
-
-pub fn are_there() -> bool {
-    let polls = POLLS[0].load(Ordering::Relaxed);
-    POLLS[1].swap(polls, Ordering::Relaxed) != polls || WAITING.load(Ordering::Relaxed) > 0
-}
 
 /// Waits, and runs upcalls meanwhile where the thread may.
 #[inline]
 pub fn wait<R>(what: Waiting, done: impl FnMut(&mut PandaWorld) -> Option<R>) -> R {
     let takes = u32::from(!upcalls::are_barred());
-    WAITING.fetch_add(takes, Ordering::Relaxed);
+    upcalls::WAITING.fetch_add(takes, Ordering::Relaxed);
     let answer = WORLD.wait(what, done);
-    WAITING.fetch_sub(takes, Ordering::Relaxed);
+    upcalls::WAITING.fetch_sub(takes, Ordering::Relaxed);
     answer
 }
 
 /// Runs upcalls of what has come, if any.
 pub fn poll() {
     // One that is not counted has no effect.
-    POLLS[0].store(POLLS[0].load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    upcalls::POLLS[0].store(upcalls::POLLS[0].load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     WORLD.poll();
 }

@@ -1,25 +1,21 @@
 //! Who runs upcalls, and when.
 
-use crate::groups::{GroupFunction, call_ordered};
-use crate::message::Content;
+use crate::calls::{RequestHandler, call_request};
+use crate::labels::Arrived;
+use crate::message::{Content, PandaMessage, words_of};
 use crate::mp::EntryHandler;
 use crate::points::{Point, call_point};
-use crate::rpc::{RequestHandler, call_request};
-use crate::world::{Arrived, WORLD};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// So many in a row, before the thread that runs them looks after what it waits for itself.
-const MOST_IN_A_ROW: usize = 16;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 thread_local! {
     /// Why this thread runs no upcalls now: locks that it holds, and sends that it is in.
     static BARS: Cell<u32> = const { Cell::new(0) };
     /// Upcalls that this thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// The one that this thread has begun, between the world and [`run`].
+    /// The one that this thread has begun, between the world and [`run_begun`].
     static NEXT: Cell<Option<Upcall>> = const { Cell::new(None) };
 }
 
@@ -62,6 +58,8 @@ pub enum Upcall {
     Point { point: Point, number: u32, message: Arrived },
     Ordered(OrderedUpcall),
 }
+
+pub type GroupFunction = unsafe extern "C" fn(*mut PandaMessage);
 
 /// The handler of a group, and a message in its turn.
 pub struct OrderedUpcall {
@@ -115,7 +113,7 @@ impl Upcalls {
         self.inbox.pop_front()
     }
 
-    /// Begins the next one, if there is one and the thread that calls may run it, which it then does by [`run`].
+    /// Begins the next one, if there is one and the thread that calls may run it, which it then does by [`run_begun`].
     #[inline]
     pub fn begin(&mut self) -> bool {
         if self.inbox.is_empty() && self.ordered.is_empty() {
@@ -155,27 +153,36 @@ fn end() {
     }
 }
 
-/// Runs the one that was begun, and those that are there.
-pub fn run() {
-    for number in 1..=MOST_IN_A_ROW {
-        match NEXT.take() {
-            Some(Upcall::Request { handler, message }) => call_request(&handler, message),
-            Some(Upcall::Entry { handler, number, content }) => handler.call(number, content),
-            Some(Upcall::Point { point, number, message }) => call_point(&point, number, message),
-            Some(Upcall::Ordered(upcall)) => {
-                call_ordered(upcall);
-                RUNS_ORDERED.store(false, Ordering::Relaxed);
-            }
-            None => {}
+/// Threads that wait now.
+pub static WAITING: AtomicU32 = AtomicU32::new(0);
+/// How often a thread has polled, and how often when this was asked last.
+pub static POLLS: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+
+/// Whether a thread waits in the library, or has polled since this was asked last: it takes what comes.
+pub fn is_awaited() -> bool {
+    let polls = POLLS[0].load(Ordering::Relaxed);
+    POLLS[1].swap(polls, Ordering::Relaxed) != polls || WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// Runs the upcall that this thread has begun. True if others were left.
+pub fn run_begun() -> bool {
+    match NEXT.take() {
+        Some(Upcall::Request { handler, message }) => call_request(&handler, message),
+        Some(Upcall::Entry { handler, number, content }) => handler.call(number, content),
+        Some(Upcall::Point { point, number, message }) => call_point(&point, number, message),
+        Some(Upcall::Ordered(upcall)) => {
+            call_ordered(upcall);
+            RUNS_ORDERED.store(false, Ordering::Relaxed);
         }
-        end();
-        if INBOX.load(Ordering::SeqCst) == 0 {
-            return;
-        }
-        // When it is left, others are woken that may run what is there.
-        let mut world = WORLD.enter();
-        if number == MOST_IN_A_ROW || !world.upcalls.begin() {
-            return;
-        }
+        None => {}
     }
+    end();
+    INBOX.load(Ordering::SeqCst) > 0
+}
+
+fn call_ordered(OrderedUpcall { handler, bytes }: OrderedUpcall) {
+    let content = Content { words: words_of(&bytes), length: bytes.len() };
+    let message = Box::into_raw(Box::new(PandaMessage::of(content)));
+    // SAFETY: the program has registered a function of this type. The message is its own from here on.
+    unsafe { handler(message) };
 }

@@ -1,34 +1,24 @@
 //! What the library keeps beside the endpoint, and how it takes in what has come.
 
-use crate::clock;
+use crate::calls::Calls;
 use crate::groups::PandaGroups;
+use crate::labels::{Arrived, BYTES, GROUPS, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced};
 use crate::message::{Content, words_of};
 use crate::mp::{Delivered, Entries};
 use crate::points::Points;
-use crate::rpc::Calls;
-use crate::sending::{BYTES, GROUPS, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced, settle, waiting};
-use crate::shared::condition::{begin_moving, end_moving};
-use crate::takers;
-use crate::upcalls::{Upcall, Upcalls, run};
+use crate::upcalls::{self, Upcall, Upcalls};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use weft_fabric::{
-    DeliveryThread, Driven, Endpoint, InterfaceName, JoinError, Monitor, Outside, Peer, RequestId, Selector,
-};
+use weft_fabric::{Driven, Endpoint, Monitor, Outside, Peer, RequestId, Selector};
 use weft_ports::ready::{ReadyReceives, bytes_of};
 
 pub static WORLD: Monitor<PandaWorld> = Monitor::new();
 
+/// So many upcalls in a row, before the thread that runs them looks after what it waits for itself.
+const MOST_IN_A_ROW: usize = 16;
+
 /// How long a thread sleeps before it looks whether a server that it waits for has ended.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// A message that has come.
-pub struct Arrived {
-    pub from: Peer,
-    pub label: Label,
-    pub content: Content,
-}
 
 /// A message whose bytes are on their way.
 struct Announced {
@@ -88,7 +78,7 @@ impl Driven for PandaWorld {
     }
 
     fn is_awaited() -> Option<bool> {
-        Some(takers::are_there())
+        Some(upcalls::is_awaited())
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
@@ -98,6 +88,42 @@ impl Driven for PandaWorld {
 }
 
 impl PandaWorld {
+    pub fn new(mut endpoint: Endpoint) -> Self {
+        let mut ready = ReadyReceives::new(MESSAGES, WHOLE_BYTES);
+        ready.post(&mut endpoint);
+        let groups = PandaGroups::new(&mut endpoint, GROUPS);
+        Self {
+            endpoint,
+            ready,
+            announced: None,
+            announced_numbers: 0,
+            kept: Vec::new(),
+            kept_bytes: 0,
+            numbers: 0,
+            upcalls: Upcalls::default(),
+            early: VecDeque::new(),
+            calls: Calls::default(),
+            entries: Entries::default(),
+            points: Points::default(),
+            groups,
+        }
+    }
+
+    /// Leaves the job.
+    pub fn leave(self) {
+        let Self { mut endpoint, mut ready, announced, kept, mut groups, .. } = self;
+        ready.withdraw(&mut endpoint);
+        groups.withdraw(&mut endpoint);
+        if let Some(Announced { request, message }) = announced
+            && !endpoint.is_complete(request)
+        {
+            // It is being written into, and will be until the end.
+            std::mem::forget(message);
+        }
+        endpoint.leave();
+        drop(kept);
+    }
+
     /// Takes in what has come, up to a message whose bytes are still on their way.
     #[inline]
     fn collect(&mut self) {
@@ -142,7 +168,7 @@ impl PandaWorld {
         let Label { what, beside } = message.label;
         let upcall = match what {
             What::Reply => return self.calls.answer(beside, message.from, message.content),
-            What::Clock => return clock::answer(self, message.from, beside),
+            What::Clock => return self.answer_time(message.from, beside),
             What::Request => match self.calls.handler() {
                 Some(handler) => Upcall::Request { handler, message },
                 None => return self.early.push_back(message),
@@ -168,67 +194,16 @@ impl PandaWorld {
     }
 }
 
-static DELIVERY: Mutex<Option<DeliveryThread<PandaWorld>>> = Mutex::new(None);
-
-/// Joins the job.
-///
-/// # Errors
-/// Why the process cannot join.
-pub fn open() -> Result<(u32, u32), JoinError> {
-    let mut endpoint = Endpoint::join_as(InterfaceName::Panda, &[])?;
-    let place = (endpoint.me().0, endpoint.world_size());
-    let mut ready = ReadyReceives::new(MESSAGES, WHOLE_BYTES);
-    ready.post(&mut endpoint);
-    let groups = PandaGroups::new(&mut endpoint, GROUPS);
-    let world = PandaWorld {
-        endpoint,
-        ready,
-        announced: None,
-        announced_numbers: 0,
-        kept: Vec::new(),
-        kept_bytes: 0,
-        numbers: 0,
-        upcalls: Upcalls::default(),
-        early: VecDeque::new(),
-        calls: Calls::default(),
-        entries: Entries::default(),
-        points: Points::default(),
-        groups,
-    };
-    WORLD.open(world, true);
-    WORLD.lend();
-    begin_moving();
-    Ok(place)
-}
-
-/// From now on upcalls run.
-///
-/// # Errors
-/// The system gives no thread.
-pub fn start() -> std::io::Result<()> {
-    WORLD.enter().upcalls.start();
-    let mut delivery = DELIVERY.lock().unwrap_or_else(PoisonError::into_inner);
-    if delivery.is_none() {
-        *delivery = Some(DeliveryThread::start(&WORLD)?);
+/// Runs the one that was begun, and those that are there.
+fn run() {
+    for number in 1..=MOST_IN_A_ROW {
+        if !upcalls::run_begun() {
+            return;
+        }
+        // When it is left, others are woken that may run what is there.
+        let mut world = WORLD.enter();
+        if number == MOST_IN_A_ROW || !world.upcalls.begin() {
+            return;
+        }
     }
-    Ok(())
-}
-
-/// Leaves the job, once everything has left that was sent.
-pub fn close(call: &'static str) {
-    settle(call, 0);
-    WORLD.wait(waiting(call, None), |world| world.groups.has_left(&mut world.endpoint).then_some(()));
-    end_moving();
-    drop(DELIVERY.lock().unwrap_or_else(PoisonError::into_inner).take());
-    let PandaWorld { mut endpoint, mut ready, announced, kept, mut groups, .. } = WORLD.close();
-    ready.withdraw(&mut endpoint);
-    groups.withdraw(&mut endpoint);
-    if let Some(Announced { request, message }) = announced
-        && !endpoint.is_complete(request)
-    {
-        // It is being written into, and will be until the end.
-        std::mem::forget(message);
-    }
-    endpoint.leave();
-    drop(kept);
 }

@@ -2,8 +2,9 @@
 
 use super::{assert_open, count, object, platforms};
 use crate::failure::fail;
-use crate::groups::{self, GroupFunction};
+use crate::membership;
 use crate::message::PandaMessage;
+use crate::upcalls::GroupFunction;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,17 +39,17 @@ pub unsafe extern "C" fn pan_group_join(name: *const c_char, receive: GroupFunct
     assert_open("pan_group_join");
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-    std::ptr::without_provenance_mut(groups::join("pan_group_join", &name, Some(receive), true) + 1)
+    std::ptr::without_provenance_mut(membership::join("pan_group_join", &name, Some(receive), true) + 1)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_group_leave(group: Group) {
-    groups::leave("pan_group_leave", number("pan_group_leave", group));
+    membership::leave("pan_group_leave", number("pan_group_leave", group));
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_group_clear(group: Group) {
-    groups::clear(number("pan_group_clear", group));
+    membership::clear(number("pan_group_clear", group));
 }
 
 /// # Safety
@@ -57,13 +58,13 @@ pub extern "C" fn pan_group_clear(group: Group) {
 pub unsafe extern "C" fn pan_group_send(group: Group, message: *mut PandaMessage) {
     let number = number("pan_group_send", group);
     // SAFETY: the caller's promise.
-    groups::send("pan_group_send", number, unsafe { shared("pan_group_send", message) });
+    membership::send("pan_group_send", number, unsafe { shared("pan_group_send", message) });
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_group_await_size(group: Group, size: c_int) {
     let number = number("pan_group_await_size", group);
-    groups::await_size("pan_group_await_size", number, count("pan_group_await_size", size));
+    membership::await_size("pan_group_await_size", number, count("pan_group_await_size", size));
 }
 
 /// What is known of a group, for the header's functions with lists.
@@ -72,7 +73,7 @@ pub extern "C" fn pan_group_await_size(group: Group, size: c_int) {
 /// The name is a string, and the place is for a number, or for a pointer where a statistic is asked for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_panda_group_parameter(group: Group, name: *const c_char, place: *mut c_void) {
-    let (members, first) = groups::members("pan_group_va_get_g_params", number("pan_group_va_get_g_params", group));
+    let (members, first) = membership::members("pan_group_va_get_g_params", number("pan_group_va_get_g_params", group));
     // SAFETY: the caller's promise.
     let asked = match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"PAN_GRP_n_members" => members as c_int,
@@ -101,7 +102,7 @@ fn all(call: &str) -> usize {
 pub extern "C" fn pan_bg_init() {
     assert_open("pan_bg_init");
     if ALL.load(Ordering::Relaxed) == 0 {
-        ALL.store(groups::join("pan_bg_init", "all platforms", None, false) + 1, Ordering::Relaxed);
+        ALL.store(membership::join("pan_bg_init", "all platforms", None, false) + 1, Ordering::Relaxed);
     }
 }
 
@@ -109,16 +110,16 @@ pub extern "C" fn pan_bg_init() {
 pub extern "C" fn pan_bg_end() {
     let group = all("pan_bg_end");
     // Who has not joined yet would have nobody to ask.
-    groups::await_size("pan_bg_end", group, 1);
-    groups::leave("pan_bg_end", group);
-    groups::clear(group);
+    membership::await_size("pan_bg_end", group, 1);
+    membership::leave("pan_bg_end", group);
+    membership::clear(group);
     ALL.store(0, Ordering::Relaxed);
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_bg_register(function: GroupFunction) {
     let group = all("pan_bg_register");
-    if !groups::set_handler("pan_bg_register", group, function) {
+    if !membership::set_handler("pan_bg_register", group, function) {
         fail("pan_bg_register: there is a handler");
     }
 }
@@ -135,10 +136,10 @@ pub unsafe extern "C" fn pan_bg_send_message(message: *mut PandaMessage, mode: c
     // SAFETY: the caller's promise.
     let bytes = unsafe { shared(call, message) };
     // Nobody misses it who has not joined yet.
-    groups::await_size(call, group, platforms() as usize);
-    groups::send(call, group, bytes);
+    membership::await_size(call, group, platforms() as usize);
+    membership::send(call, group, bytes);
     match mode {
-        SYNC => groups::settle(call, group),
+        SYNC => membership::settle(call, group),
         // SAFETY: the caller's promise.
         ASYNC => unsafe { super::message::pan_msg_clear(message) },
         _ => return 1,
@@ -148,5 +149,5 @@ pub unsafe extern "C" fn pan_bg_send_message(message: *mut PandaMessage, mode: c
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_bg_finish_send(_entry: c_int) {
-    groups::settle("pan_bg_finish_send", all("pan_bg_finish_send"));
+    membership::settle("pan_bg_finish_send", all("pan_bg_finish_send"));
 }

@@ -2,8 +2,8 @@
 
 use super::{count, give, object, take};
 use crate::failure::fail;
+use crate::fragments::Fragment;
 use crate::message::{ALIGNMENT, PandaMessage, ReleaseFunction};
-use crate::points::Fragment;
 use std::ffi::{c_int, c_void};
 
 type Message = *mut PandaMessage;

@@ -3,9 +3,10 @@
 use super::rpc::into_content;
 use super::{assert_open, give, object, platforms};
 use crate::failure::{fail, platform};
+use crate::labels::{Label, NUMBERS, What, waiting};
 use crate::message::{Content, PandaMessage, words_of};
 use crate::mp::{DIRECT, EntryHandler, MapFunction, Received};
-use crate::sending::{self, Label, NUMBERS, What, waiting};
+use crate::sending;
 use crate::takers;
 use crate::upcalls;
 use crate::world::WORLD;

@@ -3,9 +3,11 @@
 use super::{assert_open, count, give, object, platforms, take};
 use crate::abi::pset::PlatformSet;
 use crate::failure::{fail, platform};
+use crate::fragments::{Fragment, HEADER_BYTES};
+use crate::labels::{Label, NUMBERS, What};
 use crate::message::{Content, words_of};
-use crate::points::{Fragment, FragmentFunction, HEADER_BYTES, Point, SMALL_BYTES, SmallFunction};
-use crate::sending::{self, Label, NUMBERS, What};
+use crate::points::{FragmentFunction, Point, SMALL_BYTES, SmallFunction};
+use crate::sending;
 use crate::world::WORLD;
 use std::ffi::{c_int, c_void};
 use weft_fabric::Peer;
@@ -125,7 +127,10 @@ unsafe fn fragment_as_sent(call: &str, fragment: *mut Fragment) -> (Label, Conte
     let Some(Point::Fragments { header, .. }) = WORLD.enter().points.at(fragment.point) else {
         fail(&format!("{call}: the service point is none for fragments"))
     };
-    (Label { what: What::Point(fragment.point), beside: fragment.flags as u32 }, fragment.content(header))
+    (Label { what: What::Point(fragment.point), beside: fragment.flags as u32 }, {
+        let bytes = fragment.bytes(header);
+        Content { words: words_of(&bytes), length: bytes.len() }
+    })
 }
 
 /// # Safety

@@ -1,9 +1,10 @@
 //! `pan_rpc_*`.
 
 use super::{assert_open, give, object, platforms, take};
+use crate::calls::{Caller, RequestHandler, RpcFunction};
 use crate::failure::{fail, platform};
 use crate::message::{Content, PandaMessage};
-use crate::rpc::{self, Caller, RequestHandler, RpcFunction, trans};
+use crate::rpc::{self, trans};
 use crate::world::WORLD;
 use std::ffi::{c_int, c_void};
 

@@ -2,8 +2,8 @@
 
 use super::{PLACE, assert_open, me, platforms};
 use crate::failure::fail;
+use crate::life;
 use crate::takers;
-use crate::world;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ pub extern "C" fn pan_init(_argc: *mut c_int, _argv: *mut *mut c_char) {
     if platforms() > 0 {
         fail("pan_init: called twice");
     }
-    match world::open() {
+    match life::open() {
         Ok((me, all)) => {
             PLACE[0].store(me, Ordering::Relaxed);
             PLACE[1].store(all, Ordering::Relaxed);
@@ -25,7 +25,7 @@ pub extern "C" fn pan_init(_argc: *mut c_int, _argv: *mut *mut c_char) {
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_start() {
     assert_open("pan_start");
-    if let Err(error) = world::start() {
+    if let Err(error) = life::start() {
         fail(&format!("pan_start: the system gives no thread: {error}"));
     }
 }
@@ -33,7 +33,7 @@ pub extern "C" fn pan_start() {
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_end() {
     assert_open("pan_end");
-    world::close("pan_end");
+    life::close("pan_end");
     PLACE[1].store(0, Ordering::Relaxed);
 }
 

@@ -1,7 +1,7 @@
 //! Locks and conditions. A thread that waits for a condition moves the fabric meanwhile and runs upcalls, if no other one
 //! does; what it waits for mostly comes from them.
 
-use crate::sending::waiting;
+use crate::labels::waiting;
 use crate::takers;
 use crate::upcalls;
 use crate::world::WORLD;
