@@ -1,6 +1,6 @@
 //! Remote procedure calls for Rust.
 
-use crate::calls::{Caller, RequestHandler};
+use crate::calls::{RequestHandler, RpcCaller};
 use crate::life;
 use crate::message::{Content, words_of};
 use crate::rpc::{reply, trans};
@@ -28,17 +28,17 @@ pub struct Rpc {
 
 /// Why there is no answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct PlatformLost {
     pub platform: u32,
 }
 
-impl std::fmt::Display for Lost {
+impl std::fmt::Display for PlatformLost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "platform {} has ended and answers no more", self.platform)
     }
 }
 
-impl std::error::Error for Lost {}
+impl std::error::Error for PlatformLost {}
 
 impl Rpc {
     /// Joins the job, or makes one of this process alone where nobody has launched it. Handlers run from now on.
@@ -69,8 +69,8 @@ impl Rpc {
     ///
     /// # Panics
     /// If there is a handler.
-    pub fn serve(&self, handler: impl Fn(Request) + Send + Sync + 'static) {
-        let handler = move |caller, content| handler(Request { caller, content });
+    pub fn serve(&self, handler: impl Fn(RpcRequest) + Send + Sync + 'static) {
+        let handler = move |caller, content| handler(RpcRequest { caller, content });
         let mut world = WORLD.enter();
         assert!(world.calls.register(RequestHandler::Rust(Arc::new(handler))), "there is a handler");
         world.look_at_early();
@@ -83,10 +83,10 @@ impl Rpc {
     ///
     /// # Panics
     /// If there is no such process.
-    pub fn call(&self, platform: u32, bytes: &[u8]) -> Result<Vec<u8>, Lost> {
+    pub fn call(&self, platform: u32, bytes: &[u8]) -> Result<Vec<u8>, PlatformLost> {
         assert!(platform < self.platforms, "no platform {platform}, of {}", self.platforms);
         let answer = trans("call", Peer(platform), bytes);
-        answer.map(|content| content.bytes().to_vec()).map_err(|peer| Lost { platform: peer.0 })
+        answer.map(|content| content.bytes().to_vec()).map_err(|peer| PlatformLost { platform: peer.0 })
     }
 
     /// Runs handlers of what has come, if any.
@@ -102,12 +102,12 @@ impl Drop for Rpc {
 }
 
 /// A call that is to be answered, now or later, in any thread.
-pub struct Request {
-    caller: Caller,
+pub struct RpcRequest {
+    caller: RpcCaller,
     content: Content,
 }
 
-impl Request {
+impl RpcRequest {
     /// Who has called.
     pub fn from(&self) -> u32 {
         self.caller.from.0

@@ -3,7 +3,7 @@
 //! Nothing is sent twice, so a handler runs once for each call. An answer to what nobody waits for is thrown away, so a call
 //! is answered once.
 
-use crate::labels::Arrived;
+use crate::labels::PandaArrival;
 use crate::message::{Content, PandaMessage};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ pub type RpcFunction = unsafe extern "C" fn(*mut c_void, *mut PandaMessage);
 #[derive(Clone)]
 pub enum RequestHandler {
     C(RpcFunction),
-    Rust(Arc<dyn Fn(Caller, Content) + Send + Sync>),
+    Rust(Arc<dyn Fn(RpcCaller, Content) + Send + Sync>),
 }
 
 /// Who has called, and the number of the call there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub struct RpcCaller {
     pub from: Peer,
     pub number: u32,
 }
 
-impl Caller {
+impl RpcCaller {
     /// As C has it: a pointer to nothing.
     fn into_pointer(self) -> *mut c_void {
         std::ptr::without_provenance_mut((self.from.0 as usize + 1) << 32 | self.number as usize)
@@ -38,7 +38,7 @@ impl Caller {
 }
 
 /// How it stands with a call.
-enum Answer {
+enum CallAnswer {
     Awaited,
     Here(Content),
     /// Its server has ended.
@@ -48,17 +48,17 @@ enum Answer {
 struct OpenCall {
     number: u32,
     server: Peer,
-    answer: Answer,
+    answer: CallAnswer,
 }
 
 #[derive(Default)]
-pub struct Calls {
+pub struct OpenCalls {
     numbers: u32,
     open: Vec<OpenCall>,
     handler: Option<RequestHandler>,
 }
 
-impl Calls {
+impl OpenCalls {
     pub fn handler(&self) -> Option<RequestHandler> {
         self.handler.clone()
     }
@@ -77,7 +77,7 @@ impl Calls {
     /// The number of a call that begins.
     pub fn begin(&mut self, server: Peer) -> u32 {
         self.numbers = self.numbers.wrapping_add(1);
-        self.open.push(OpenCall { number: self.numbers, server, answer: Answer::Awaited });
+        self.open.push(OpenCall { number: self.numbers, server, answer: CallAnswer::Awaited });
         self.numbers
     }
 
@@ -86,19 +86,19 @@ impl Calls {
     pub fn answer(&mut self, number: u32, from: Peer, content: Content) {
         let asked = |call: &&mut OpenCall| call.number == number && call.server == from;
         if let Some(call) = self.open.iter_mut().find(asked)
-            && matches!(call.answer, Answer::Awaited)
+            && matches!(call.answer, CallAnswer::Awaited)
         {
-            call.answer = Answer::Here(content);
+            call.answer = CallAnswer::Here(content);
         }
     }
 
     /// What has become of a call, if it is over.
     #[inline]
     pub fn take(&mut self, number: u32) -> Option<Result<Content, Peer>> {
-        let over = |call: &OpenCall| call.number == number && !matches!(call.answer, Answer::Awaited);
+        let over = |call: &OpenCall| call.number == number && !matches!(call.answer, CallAnswer::Awaited);
         let at = self.open.iter().position(over)?;
         let OpenCall { server, answer, .. } = self.open.swap_remove(at);
-        Some(if let Answer::Here(content) = answer { Ok(content) } else { Err(server) })
+        Some(if let CallAnswer::Here(content) = answer { Ok(content) } else { Err(server) })
     }
 
     pub fn are_open(&self) -> bool {
@@ -107,23 +107,23 @@ impl Calls {
 
     /// Whose answers are awaited.
     pub fn servers(&self) -> impl Iterator<Item = Peer> {
-        self.open.iter().filter(|call| matches!(call.answer, Answer::Awaited)).map(|call| call.server)
+        self.open.iter().filter(|call| matches!(call.answer, CallAnswer::Awaited)).map(|call| call.server)
     }
 
     /// A server has ended: who waits for it is told. True if anybody does.
     pub fn lose(&mut self, server: Peer) -> bool {
         let mut any = false;
         for call in self.open.iter_mut().filter(|call| call.server == server) {
-            if matches!(call.answer, Answer::Awaited) {
-                (call.answer, any) = (Answer::None, true);
+            if matches!(call.answer, CallAnswer::Awaited) {
+                (call.answer, any) = (CallAnswer::None, true);
             }
         }
         any
     }
 }
 
-pub fn call_request(handler: &RequestHandler, Arrived { from, label, content }: Arrived) {
-    let caller = Caller { from, number: label.beside };
+pub fn call_request(handler: &RequestHandler, PandaArrival { from, label, content }: PandaArrival) {
+    let caller = RpcCaller { from, number: label.beside };
     match handler {
         RequestHandler::C(function) => {
             let message = Box::into_raw(Box::new(PandaMessage::of(content)));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_call_is_answered_once_and_by_whom_was_asked() {
-        let mut calls = Calls::default();
+        let mut calls = OpenCalls::default();
         let (one, other) = (calls.begin(Peer(1)), calls.begin(Peer(2)));
         calls.answer(one, Peer(2), content(9));
         calls.answer(7, Peer(1), content(9));
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn a_caller_is_a_pointer_that_is_not_null() {
         for (from, number) in [(0, 0), (3, u32::MAX), (1 << 30, 5)] {
-            let caller = Caller { from: Peer(from), number };
-            assert_eq!(Caller::from_pointer(caller.into_pointer()), Some(caller));
+            let caller = RpcCaller { from: Peer(from), number };
+            assert_eq!(RpcCaller::from_pointer(caller.into_pointer()), Some(caller));
         }
-        assert_eq!(Caller::from_pointer(std::ptr::null_mut()), None);
+        assert_eq!(RpcCaller::from_pointer(std::ptr::null_mut()), None);
     }
 }

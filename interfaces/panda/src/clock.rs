@@ -1,6 +1,6 @@
 //! What the time is on platform 0, by which clocks are compared.
 
-use crate::labels::{Label, What, waiting};
+use crate::labels::{MessageLabel, MessagePurpose, waiting};
 use crate::message::{Content, words_of};
 use crate::shared::time::PandaTime;
 use crate::takers;
@@ -25,13 +25,13 @@ impl PandaWorld {
     pub fn answer_time(&mut self, from: Peer, number: u32) {
         let bytes = PandaTime::now().nanoseconds().to_le_bytes();
         let content = Content { words: words_of(&bytes), length: bytes.len() };
-        self.give(from, Label { what: What::Reply, beside: number }, content);
+        self.give(from, MessageLabel { what: MessagePurpose::Reply, beside: number }, content);
     }
 
     fn ask_time(&mut self) -> u32 {
         let number = self.calls.begin(Peer(0));
         let content = Content::default();
-        self.give(Peer(0), Label { what: What::Clock, beside: number }, content);
+        self.give(Peer(0), MessageLabel { what: MessagePurpose::Clock, beside: number }, content);
         number
     }
 }

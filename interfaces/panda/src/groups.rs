@@ -14,7 +14,7 @@ use weft_group::{GroupEvent, GroupId, GroupMember, Groups};
 const ORDERED: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum PandaStanding {
     Joining,
     In,
     Over,
@@ -24,7 +24,7 @@ pub enum Standing {
 pub struct PandaGroup {
     pub id: GroupId,
     pub name: String,
-    pub standing: Standing,
+    pub standing: PandaStanding,
     pub members: Vec<GroupMember>,
     /// How many there were at most: who waits for all may come when some have left.
     pub most: usize,
@@ -97,9 +97,9 @@ impl PandaGroup {
             },
             GroupEvent::View(view) => {
                 self.most = self.most.max(view.members.len());
-                (self.members, self.standing) = (view.members, Standing::In);
+                (self.members, self.standing) = (view.members, PandaStanding::In);
             }
-            GroupEvent::Left => self.standing = Standing::Over,
+            GroupEvent::Left => self.standing = PandaStanding::Over,
             GroupEvent::Excluded => {
                 fail(&format!("group '{}': the others have taken this platform for dead", self.name));
             }

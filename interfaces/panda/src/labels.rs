@@ -15,7 +15,7 @@ pub const WHOLE_BYTES: usize = 64 * 1024 - 64;
 pub const LONGEST_BYTES: u64 = 1 << 31;
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum MessagePurpose {
     /// A call to the handler of remote procedure calls, numbered by its caller.
     Request,
     Reply,
@@ -30,7 +30,7 @@ pub enum What {
 /// Most maps, receives and service points; their numbers stand in tags.
 pub const NUMBERS: u32 = 1 << 20;
 
-impl What {
+impl MessagePurpose {
     const KINDS: i32 = 24;
     /// The bytes follow in a message of their own.
     pub const APART: i32 = 1 << 28;
@@ -64,20 +64,20 @@ impl What {
 
 /// What a message is for, and a number that goes beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
-    pub what: What,
+pub struct MessageLabel {
+    pub what: MessagePurpose,
     pub beside: u32,
 }
 
 /// A message that has come.
-pub struct Arrived {
+pub struct PandaArrival {
     pub from: Peer,
-    pub label: Label,
+    pub label: MessageLabel,
     pub content: Content,
 }
 
 /// What was sent and has not left yet.
-pub struct KeptMessage {
+pub struct KeptSend {
     pub request: RequestId,
     pub number: u64,
     pub bytes: Vec<u64>,
@@ -101,13 +101,20 @@ mod tests {
 
     #[test]
     fn tags_are_read_as_they_were_written() {
-        let all = [What::Request, What::Reply, What::Entry(0), What::Entry(NUMBERS - 1), What::Point(7), What::Clock];
+        let all = [
+            MessagePurpose::Request,
+            MessagePurpose::Reply,
+            MessagePurpose::Entry(0),
+            MessagePurpose::Entry(NUMBERS - 1),
+            MessagePurpose::Point(7),
+            MessagePurpose::Clock,
+        ];
         for what in all {
-            assert_eq!(What::from_tag(what.tag()), Some((what, false)));
-            assert_eq!(What::from_tag(what.tag() | What::APART), Some((what, true)));
+            assert_eq!(MessagePurpose::from_tag(what.tag()), Some((what, false)));
+            assert_eq!(MessagePurpose::from_tag(what.tag() | MessagePurpose::APART), Some((what, true)));
         }
-        for wrong in [-1, 1, 5 << 24, What::Entry(0).tag() | NUMBERS as i32, 1 << 29] {
-            assert_eq!(What::from_tag(wrong), None, "{wrong}");
+        for wrong in [-1, 1, 5 << 24, MessagePurpose::Entry(0).tag() | NUMBERS as i32, 1 << 29] {
+            assert_eq!(MessagePurpose::from_tag(wrong), None, "{wrong}");
         }
     }
 

@@ -42,4 +42,4 @@ mod takers;
 mod upcalls;
 mod world;
 
-pub use call::{Lost, Request, Rpc};
+pub use call::{PlatformLost, Rpc, RpcRequest};

@@ -1,7 +1,7 @@
 //! What a platform does in its groups.
 
 use crate::failure::fail;
-use crate::groups::{PandaGroup, PandaGroups, Standing};
+use crate::groups::{PandaGroup, PandaGroups, PandaStanding};
 use crate::labels::waiting;
 use crate::takers;
 use crate::upcalls::{self, GroupFunction, OrderedUpcall};
@@ -19,7 +19,7 @@ pub fn join(call: &'static str, name: &str, handler: Option<GroupFunction>, wait
     let group = PandaGroup {
         id,
         name: name.to_owned(),
-        standing: Standing::Joining,
+        standing: PandaStanding::Joining,
         members: Vec::new(),
         most: 0,
         handler,
@@ -80,10 +80,10 @@ pub fn send(call: &'static str, number: usize, bytes: Arc<[u8]>) {
     takers::wait(waiting(call, None), |world| {
         let (groups, endpoint) = (&mut world.groups, &mut world.endpoint);
         let Some(group) = groups.all.get_mut(number).and_then(Option::as_mut) else { no_group(call) };
-        if group.standing == Standing::Over {
+        if group.standing == PandaStanding::Over {
             fail(&format!("{call}: this platform is no member of group '{}' any more", group.name));
         }
-        if group.standing == Standing::Joining || !group.unsent.is_empty() {
+        if group.standing == PandaStanding::Joining || !group.unsent.is_empty() {
             return None;
         }
         let sent = groups.groups.try_send(endpoint, group.id, bytes.clone());
@@ -106,7 +106,7 @@ pub fn leave(call: &'static str, number: usize) {
     drop(guard);
     takers::wait(waiting(call, None), |world| {
         let Some(group) = world.groups.at(number) else { no_group(call) };
-        (group.standing == Standing::Over).then_some(())
+        (group.standing == PandaStanding::Over).then_some(())
     });
 }
 

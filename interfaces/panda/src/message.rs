@@ -27,13 +27,13 @@ impl Content {
     }
 }
 
-struct Block {
+struct PieceBlock {
     words: Vec<u64>,
     /// Bytes of pieces, a multiple of 8.
     used: usize,
 }
 
-impl Block {
+impl PieceBlock {
     fn with_room(size: usize) -> Self {
         Self { words: vec![0; (size / 8).max(BLOCK_WORDS)], used: 0 }
     }
@@ -53,7 +53,7 @@ impl Block {
 
 #[derive(Default)]
 pub struct PandaMessage {
-    blocks: Vec<Block>,
+    blocks: Vec<PieceBlock>,
     /// The block with the head of the message. Those behind it have what was popped.
     at: usize,
     pub releases: Vec<(ReleaseFunction, *mut c_void)>,
@@ -77,7 +77,7 @@ impl PandaMessage {
         self.at = 0;
         self.blocks.clear();
         if length > 0 {
-            self.blocks.push(Block { words, used: length.next_multiple_of(8) });
+            self.blocks.push(PieceBlock { words, used: length.next_multiple_of(8) });
         }
     }
 
@@ -89,7 +89,7 @@ impl PandaMessage {
             let next = self.at + usize::from(!self.blocks.is_empty());
             match self.blocks.get_mut(next) {
                 Some(popped) if 8 * popped.words.len() >= size => popped.used = 0,
-                _ => self.blocks.insert(next, Block::with_room(size)),
+                _ => self.blocks.insert(next, PieceBlock::with_room(size)),
             }
             self.at = next;
         }
@@ -101,7 +101,7 @@ impl PandaMessage {
 
     /// The block that a piece at the head lies in; `None` if it has no such piece.
     #[inline]
-    fn head(&mut self, size: usize) -> Option<&mut Block> {
+    fn head(&mut self, size: usize) -> Option<&mut PieceBlock> {
         while self.at > 0 && size > 0 && self.blocks[self.at].used == 0 {
             self.at -= 1;
         }
@@ -135,7 +135,7 @@ impl PandaMessage {
         self.at = 0;
     }
 
-    fn pieces(&self) -> &[Block] {
+    fn pieces(&self) -> &[PieceBlock] {
         let blocks = self.blocks.len().min(self.at + 1);
         &self.blocks[..blocks]
     }

@@ -22,15 +22,15 @@ impl EntryHandler {
 
 /// Receives that were begun look for messages in the order in which they were.
 #[derive(Default)]
-struct Map {
+struct MessageMap {
     handler: Option<EntryHandler>,
     queue: VecDeque<Content>,
     receives: VecDeque<u32>,
 }
 
-enum Entry {
+enum PandaEntry {
     Free,
-    Map(Map),
+    Map(MessageMap),
     /// For a message, which is the program's, and what has come for it.
     Receive {
         into: *mut PandaMessage,
@@ -44,7 +44,7 @@ enum Entry {
 }
 
 // SAFETY: the message of a receive is touched only by the thread that asks for it.
-unsafe impl Send for Entry {}
+unsafe impl Send for PandaEntry {}
 
 /// Who gets a message.
 pub enum Delivered {
@@ -55,7 +55,7 @@ pub enum Delivered {
 }
 
 /// How it stands with a receive.
-pub enum Received {
+pub enum ReceiveState {
     NotYet,
     /// What has come, and the message that it is for.
     Now(*mut PandaMessage, Content),
@@ -72,20 +72,20 @@ pub const DIRECT: u32 = 0;
 /// are few, since programs of old keep the others' numbers in 16 bits.
 const MAPS: usize = 1024;
 
-pub struct Entries(Vec<Entry>);
+pub struct PandaEntries(Vec<PandaEntry>);
 
-impl Default for Entries {
+impl Default for PandaEntries {
     fn default() -> Self {
-        let mut all: Vec<Entry> = (0..MAPS).map(|_| Entry::Free).collect();
-        all[DIRECT as usize] = Entry::Map(Map::default());
+        let mut all: Vec<PandaEntry> = (0..MAPS).map(|_| PandaEntry::Free).collect();
+        all[DIRECT as usize] = PandaEntry::Map(MessageMap::default());
         Self(all)
     }
 }
 
-impl Entries {
+impl PandaEntries {
     /// The lowest number that is free. `None` if there is none.
-    fn add(&mut self, entry: Entry) -> Option<u32> {
-        let free = self.0[MAPS..].iter().position(|entry| matches!(entry, Entry::Free));
+    fn add(&mut self, entry: PandaEntry) -> Option<u32> {
+        let free = self.0[MAPS..].iter().position(|entry| matches!(entry, PandaEntry::Free));
         let at = free.map_or(self.0.len(), |at| MAPS + at);
         let number = u32::try_from(at).ok().filter(|number| *number < NUMBERS)?;
         match self.0.get_mut(at) {
@@ -97,13 +97,13 @@ impl Entries {
 
     /// The lowest number that is free, as on all platforms, which do so in the same order. `None` if there is none.
     pub fn add_map(&mut self) -> Option<u32> {
-        let at = self.0[..MAPS].iter().position(|entry| matches!(entry, Entry::Free))?;
-        self.0[at] = Entry::Map(Map::default());
+        let at = self.0[..MAPS].iter().position(|entry| matches!(entry, PandaEntry::Free))?;
+        self.0[at] = PandaEntry::Map(MessageMap::default());
         Some(at as u32)
     }
 
     pub fn add_send(&mut self, kept: Option<u64>) -> Option<u32> {
-        self.add(Entry::Send { kept })
+        self.add(PandaEntry::Send { kept })
     }
 
     /// Begins a receive for a map; of [`DIRECT`] it is sent to by its own number. `None` if there is no such map, or one
@@ -112,34 +112,36 @@ impl Entries {
         let of_map = self.map(map).filter(|map| map.handler.is_none())?;
         let content = if map == DIRECT { None } else { of_map.queue.pop_front() };
         let waits = map != DIRECT && content.is_none();
-        let number = self.add(Entry::Receive { into, content })?;
+        let number = self.add(PandaEntry::Receive { into, content })?;
         if waits && let Some(map) = self.map(map) {
             map.receives.push_back(number);
         }
         Some(number)
     }
 
-    fn map(&mut self, number: u32) -> Option<&mut Map> {
+    fn map(&mut self, number: u32) -> Option<&mut MessageMap> {
         match self.0.get_mut(number as usize) {
-            Some(Entry::Map(map)) => Some(map),
+            Some(PandaEntry::Map(map)) => Some(map),
             _ => None,
         }
     }
 
     pub fn deliver(&mut self, number: u32, content: Content) -> Delivered {
         let to = match self.0.get_mut(number as usize) {
-            Some(Entry::Map(Map { handler: Some(handler), .. })) => return Delivered::ToHandler(*handler, content),
-            Some(Entry::Map(map)) => match map.receives.pop_front() {
+            Some(PandaEntry::Map(MessageMap { handler: Some(handler), .. })) => {
+                return Delivered::ToHandler(*handler, content);
+            }
+            Some(PandaEntry::Map(map)) => match map.receives.pop_front() {
                 Some(receive) => receive,
                 None => {
                     map.queue.push_back(content);
                     return Delivered::Taken;
                 }
             },
-            Some(Entry::Receive { content: None, .. }) => number,
+            Some(PandaEntry::Receive { content: None, .. }) => number,
             _ => return Delivered::TooEarly(content),
         };
-        if let Some(Entry::Receive { content: place, .. }) = self.0.get_mut(to as usize) {
+        if let Some(PandaEntry::Receive { content: place, .. }) = self.0.get_mut(to as usize) {
             *place = Some(content);
         }
         Delivered::Taken
@@ -161,38 +163,38 @@ impl Entries {
     pub fn remove_map(&mut self, map: u32) -> bool {
         let there = map != DIRECT && self.map(map).is_some();
         if there {
-            self.0[map as usize] = Entry::Free;
+            self.0[map as usize] = PandaEntry::Free;
         }
         there
     }
 
     /// Takes what a receive has got.
-    pub fn take_received(&mut self, number: u32) -> Received {
-        let Some(entry) = self.0.get_mut(number as usize) else { return Received::Never };
+    pub fn take_received(&mut self, number: u32) -> ReceiveState {
+        let Some(entry) = self.0.get_mut(number as usize) else { return ReceiveState::Never };
         match entry {
-            Entry::Receive { into, content } => match content.take() {
+            PandaEntry::Receive { into, content } => match content.take() {
                 Some(content) => {
                     let into = *into;
-                    *entry = Entry::Received;
-                    Received::Now(into, content)
+                    *entry = PandaEntry::Received;
+                    ReceiveState::Now(into, content)
                 }
-                None => Received::NotYet,
+                None => ReceiveState::NotYet,
             },
-            Entry::Received => Received::Before,
-            _ => Received::Never,
+            PandaEntry::Received => ReceiveState::Before,
+            _ => ReceiveState::Never,
         }
     }
 
     /// The number that a send's bytes are kept under: outer `None` if there is no such send.
     pub fn sent(&self, number: u32) -> Option<Option<u64>> {
         match self.0.get(number as usize)? {
-            Entry::Send { kept } => Some(*kept),
+            PandaEntry::Send { kept } => Some(*kept),
             _ => None,
         }
     }
 
     pub fn free(&mut self, number: u32) {
-        self.0[number as usize] = Entry::Free;
+        self.0[number as usize] = PandaEntry::Free;
     }
 }
 
@@ -205,16 +207,16 @@ mod tests {
         Content { words: vec![u64::from(byte)], length: 1 }
     }
 
-    fn got(entries: &mut Entries, number: u32) -> Option<u64> {
+    fn got(entries: &mut PandaEntries, number: u32) -> Option<u64> {
         match entries.take_received(number) {
-            Received::Now(_, content) => Some(content.words[0]),
+            ReceiveState::Now(_, content) => Some(content.words[0]),
             _ => None,
         }
     }
 
     #[test]
     fn messages_meet_receives_in_order_whoever_comes_first() {
-        let mut entries = Entries::default();
+        let mut entries = PandaEntries::default();
         let map = entries.add_map().expect("room");
         assert!(matches!(entries.deliver(map, content(1)), Delivered::Taken));
         let receives: Vec<u32> = (0..3).map(|_| entries.add_receive(map, null_mut()).expect("room")).collect();
@@ -226,22 +228,22 @@ mod tests {
 
     #[test]
     fn a_direct_receive_gets_one_message() {
-        let mut entries = Entries::default();
+        let mut entries = PandaEntries::default();
         let receive = entries.add_receive(DIRECT, null_mut()).expect("room");
         assert!(matches!(entries.deliver(receive, content(1)), Delivered::Taken));
         assert!(matches!(entries.deliver(receive, content(2)), Delivered::TooEarly(_)));
         assert_eq!(got(&mut entries, receive), Some(1));
-        assert!(matches!(entries.take_received(receive), Received::Before));
+        assert!(matches!(entries.take_received(receive), ReceiveState::Before));
         entries.free(receive);
         assert_eq!(entries.add_receive(DIRECT, null_mut()), Some(receive));
         entries.free(receive);
-        assert!(matches!(entries.take_received(receive), Received::Never) && entries.sent(receive).is_none());
+        assert!(matches!(entries.take_received(receive), ReceiveState::Never) && entries.sent(receive).is_none());
     }
 
     #[test]
     fn what_came_before_the_handler_is_handed_over() {
         unsafe extern "C" fn nothing(_: c_int, _: *mut PandaMessage) {}
-        let mut entries = Entries::default();
+        let mut entries = PandaEntries::default();
         let map = entries.add_map().expect("room");
         assert!(matches!(entries.deliver(map, content(1)), Delivered::Taken));
         let early = entries.set_handler(map, EntryHandler(nothing)).expect("a map");

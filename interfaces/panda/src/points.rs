@@ -1,7 +1,7 @@
 //! Service points, which fragments of messages and small data are sent to.
 
 use crate::fragments::Fragment;
-use crate::labels::Arrived;
+use crate::labels::PandaArrival;
 use std::ffi::c_void;
 
 /// Longest small data.
@@ -39,7 +39,7 @@ impl Points {
 }
 
 /// Calls the handler of a service point.
-pub fn call_point(point: &Point, number: u32, Arrived { label, content, .. }: Arrived) {
+pub fn call_point(point: &Point, number: u32, PandaArrival { label, content, .. }: PandaArrival) {
     match point {
         Point::Fragments { handler, header } => {
             let Some(mut fragment) = Fragment::arrived(number, label.beside, *header, content.bytes()) else { return };

@@ -1,7 +1,7 @@
 //! Remote procedure calls.
 
-use crate::calls::Caller;
-use crate::labels::{Label, What, waiting};
+use crate::calls::RpcCaller;
+use crate::labels::{MessageLabel, MessagePurpose, waiting};
 use crate::message::Content;
 use crate::sending::give;
 use crate::takers;
@@ -16,7 +16,7 @@ use weft_fabric::Peer;
 pub fn trans(call: &'static str, server: Peer, bytes: &[u8]) -> Result<Content, Peer> {
     let mut world = WORLD.enter();
     let number = world.calls.begin(server);
-    let label = Label { what: What::Request, beside: number };
+    let label = MessageLabel { what: MessagePurpose::Request, beside: number };
     let mut leaving = None;
     if !world.try_send(server, label, bytes) {
         // SAFETY: they are borrowed until this returns, which is when they have left.
@@ -31,6 +31,6 @@ pub fn trans(call: &'static str, server: Peer, bytes: &[u8]) -> Result<Content, 
 }
 
 /// Answers a call; from any thread, whenever it likes.
-pub fn reply(call: &'static str, caller: Caller, content: Content) {
-    give(call, caller.from, Label { what: What::Reply, beside: caller.number }, content);
+pub fn reply(call: &'static str, caller: RpcCaller, content: Content) {
+    give(call, caller.from, MessageLabel { what: MessagePurpose::Reply, beside: caller.number }, content);
 }

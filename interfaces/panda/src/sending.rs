@@ -1,7 +1,7 @@
 //! What leaves.
 
 use crate::failure::fail;
-use crate::labels::{BYTES, KeptMessage, LONGEST_BYTES, Label, MESSAGES, WHOLE_BYTES, What, waiting};
+use crate::labels::{BYTES, KeptSend, LONGEST_BYTES, MESSAGES, MessageLabel, MessagePurpose, WHOLE_BYTES, waiting};
 use crate::message::Content;
 use crate::upcalls;
 use crate::world::{PandaWorld, WORLD};
@@ -12,16 +12,16 @@ const KEPT_BYTES: usize = 1 << 26;
 
 /// A message that is sent from where it lies.
 #[derive(Clone, Copy)]
-pub struct Leaving(RequestId);
+pub struct LeavingSend(RequestId);
 
 impl PandaWorld {
-    fn envelope(&self, Label { what, beside }: Label) -> Envelope {
+    fn envelope(&self, MessageLabel { what, beside }: MessageLabel) -> Envelope {
         Envelope { context: MESSAGES, tag: what.tag(), source: beside }
     }
 
     /// Sends at once, if it can leave whole.
     #[inline]
-    pub fn try_send(&mut self, to: Peer, label: Label, bytes: &[u8]) -> bool {
+    pub fn try_send(&mut self, to: Peer, label: MessageLabel, bytes: &[u8]) -> bool {
         // Messages of one sender do not overtake each other.
         if bytes.len() > WHOLE_BYTES {
             return false;
@@ -37,25 +37,25 @@ impl PandaWorld {
             unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr().cast(), length, SendMode::Standard) };
         self.numbers += 1;
         self.kept_bytes += 8 * bytes.len();
-        self.kept.push(KeptMessage { request, number: self.numbers, bytes });
+        self.kept.push(KeptSend { request, number: self.numbers, bytes });
         self.numbers
     }
 
     /// Where the bytes of a message go: announced, if it is long.
-    fn envelope_of_bytes(&mut self, to: Peer, label: Label, length: usize) -> Envelope {
+    fn envelope_of_bytes(&mut self, to: Peer, label: MessageLabel, length: usize) -> Envelope {
         let envelope = self.envelope(label);
         if length <= WHOLE_BYTES {
             return envelope;
         }
         self.announced_numbers = (self.announced_numbers + 1) & i32::MAX;
         let number = self.announced_numbers;
-        let apart = Envelope { tag: envelope.tag | What::APART, ..envelope };
+        let apart = Envelope { tag: envelope.tag | MessagePurpose::APART, ..envelope };
         self.keep(to, apart, vec![length as u64, number as u64], 16);
         Envelope { context: BYTES, tag: number, ..envelope }
     }
 
     /// Sends bytes that are given away, and does not wait. The number of those that have not left yet.
-    pub fn give(&mut self, to: Peer, label: Label, content: Content) -> Option<u64> {
+    pub fn give(&mut self, to: Peer, label: MessageLabel, content: Content) -> Option<u64> {
         if self.try_send(to, label, content.bytes()) {
             return None;
         }
@@ -67,15 +67,15 @@ impl PandaWorld {
     ///
     /// # Safety
     /// They stay there until [`Self::has_left`] has said so.
-    pub unsafe fn start(&mut self, to: Peer, label: Label, bytes: &[u8]) -> Leaving {
+    pub unsafe fn start(&mut self, to: Peer, label: MessageLabel, bytes: &[u8]) -> LeavingSend {
         let envelope = self.envelope_of_bytes(to, label, bytes.len());
         let (data, length) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the caller's promise.
-        Leaving(unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) })
+        LeavingSend(unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) })
     }
 
     /// Whether a message has left, or never will. To be asked no more once it has.
-    pub fn has_left(&mut self, Leaving(request): Leaving) -> bool {
+    pub fn has_left(&mut self, LeavingSend(request): LeavingSend) -> bool {
         self.endpoint.take_outcome(request).is_some()
     }
 
@@ -99,7 +99,7 @@ impl PandaWorld {
 
 /// Sends from where the bytes lie; returns when they have left.
 #[inline]
-pub fn send(call: &'static str, to: Peer, label: Label, bytes: &[u8]) {
+pub fn send(call: &'static str, to: Peer, label: MessageLabel, bytes: &[u8]) {
     let mut world = WORLD.enter();
     if world.try_send(to, label, bytes) {
         return;
@@ -114,7 +114,7 @@ pub fn send(call: &'static str, to: Peer, label: Label, bytes: &[u8]) {
 
 /// Sends bytes that are given away. It waits where much has not left yet, but in no upcall. The number of a message that
 /// has not left yet.
-pub fn give(call: &'static str, to: Peer, label: Label, content: Content) -> Option<u64> {
+pub fn give(call: &'static str, to: Peer, label: MessageLabel, content: Content) -> Option<u64> {
     if content.length as u64 > LONGEST_BYTES {
         fail(&format!("{call}: a message of {} bytes, of at most {LONGEST_BYTES}", content.length));
     }

@@ -1,7 +1,7 @@
 //! Who runs upcalls, and when.
 
 use crate::calls::{RequestHandler, call_request};
-use crate::labels::Arrived;
+use crate::labels::PandaArrival;
 use crate::message::{Content, PandaMessage, words_of};
 use crate::mp::EntryHandler;
 use crate::points::{Point, call_point};
@@ -53,9 +53,9 @@ pub fn barred(wait: impl FnOnce()) {
 
 /// A handler, and what it is called with.
 pub enum Upcall {
-    Request { handler: RequestHandler, message: Arrived },
+    Request { handler: RequestHandler, message: PandaArrival },
     Entry { handler: EntryHandler, number: u32, content: Content },
-    Point { point: Point, number: u32, message: Arrived },
+    Point { point: Point, number: u32, message: PandaArrival },
     Ordered(OrderedUpcall),
 }
 

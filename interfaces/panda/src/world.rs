@@ -1,10 +1,12 @@
 //! What the library keeps beside the endpoint, and how it takes in what has come.
 
-use crate::calls::Calls;
+use crate::calls::OpenCalls;
 use crate::groups::PandaGroups;
-use crate::labels::{Arrived, BYTES, GROUPS, KeptMessage, Label, MESSAGES, WHOLE_BYTES, What, announced};
+use crate::labels::{
+    BYTES, GROUPS, KeptSend, MESSAGES, MessageLabel, MessagePurpose, PandaArrival, WHOLE_BYTES, announced,
+};
 use crate::message::{Content, words_of};
-use crate::mp::{Delivered, Entries};
+use crate::mp::{Delivered, PandaEntries};
 use crate::points::Points;
 use crate::upcalls::{self, Upcall, Upcalls};
 use std::collections::VecDeque;
@@ -21,25 +23,25 @@ const MOST_IN_A_ROW: usize = 16;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A message whose bytes are on their way.
-struct Announced {
+struct AnnouncedMessage {
     request: RequestId,
-    message: Arrived,
+    message: PandaArrival,
 }
 
 pub struct PandaWorld {
     pub endpoint: Endpoint,
     ready: ReadyReceives,
     /// Those that came later wait behind it.
-    announced: Option<Announced>,
+    announced: Option<AnnouncedMessage>,
     pub announced_numbers: i32,
-    pub kept: Vec<KeptMessage>,
+    pub kept: Vec<KeptSend>,
     pub kept_bytes: usize,
     pub numbers: u64,
     pub upcalls: Upcalls,
     /// What came for somebody who is not there yet.
-    early: VecDeque<Arrived>,
-    pub calls: Calls,
-    pub entries: Entries,
+    early: VecDeque<PandaArrival>,
+    pub calls: OpenCalls,
+    pub entries: PandaEntries,
     pub points: Points,
     pub groups: PandaGroups,
 }
@@ -102,8 +104,8 @@ impl PandaWorld {
             numbers: 0,
             upcalls: Upcalls::default(),
             early: VecDeque::new(),
-            calls: Calls::default(),
-            entries: Entries::default(),
+            calls: OpenCalls::default(),
+            entries: PandaEntries::default(),
             points: Points::default(),
             groups,
         }
@@ -114,7 +116,7 @@ impl PandaWorld {
         let Self { mut endpoint, mut ready, announced, kept, mut groups, .. } = self;
         ready.withdraw(&mut endpoint);
         groups.withdraw(&mut endpoint);
-        if let Some(Announced { request, message }) = announced
+        if let Some(AnnouncedMessage { request, message }) = announced
             && !endpoint.is_complete(request)
         {
             // It is being written into, and will be until the end.
@@ -129,22 +131,22 @@ impl PandaWorld {
     fn collect(&mut self) {
         self.reclaim();
         loop {
-            if let Some(Announced { request, .. }) = &self.announced {
+            if let Some(AnnouncedMessage { request, .. }) = &self.announced {
                 let Some(outcome) = self.endpoint.take_outcome(*request) else { return };
                 let whole = self.announced.take().filter(|_| outcome.fault.is_none());
                 whole.into_iter().for_each(|announced| self.deliver(announced.message));
             }
             let Some((outcome, room)) = self.ready.next(&mut self.endpoint) else { return };
             let (from, length) = (outcome.peer, outcome.length as usize);
-            let said = What::from_tag(outcome.tag).filter(|_| outcome.fault.is_none());
+            let said = MessagePurpose::from_tag(outcome.tag).filter(|_| outcome.fault.is_none());
             // Others send no process of ours.
             if let Some((what, apart)) = said {
-                let label = Label { what, beside: outcome.source };
+                let label = MessageLabel { what, beside: outcome.source };
                 if apart {
                     self.expect(from, label, announced(&room, length));
                 } else {
                     let content = Content { words: words_of(bytes_of(&room, length)), length };
-                    self.deliver(Arrived { from, label, content });
+                    self.deliver(PandaArrival { from, label, content });
                 }
             }
             self.ready.give_back(room);
@@ -153,34 +155,34 @@ impl PandaWorld {
 
     /// Receives the bytes of a message that was announced.
     #[cold]
-    fn expect(&mut self, from: Peer, label: Label, said: Option<(usize, i32)>) {
+    fn expect(&mut self, from: Peer, label: MessageLabel, said: Option<(usize, i32)>) {
         let Some((length, number)) = said else { return };
         let mut content = Content { words: vec![0; length.div_ceil(8)], length };
         let from_it = Selector { context: BYTES, peer: Some(from), tag: Some(number) };
         // SAFETY: the words are kept, where nobody touches them, until the request is complete.
         let request = unsafe { self.endpoint.post_receive(from_it, content.words.as_mut_ptr().cast(), length) };
-        self.announced = Some(Announced { request, message: Arrived { from, label, content } });
+        self.announced = Some(AnnouncedMessage { request, message: PandaArrival { from, label, content } });
     }
 
     /// Hands a message to whom it is for, or keeps it until there is somebody.
     #[inline]
-    fn deliver(&mut self, message: Arrived) {
-        let Label { what, beside } = message.label;
+    fn deliver(&mut self, message: PandaArrival) {
+        let MessageLabel { what, beside } = message.label;
         let upcall = match what {
-            What::Reply => return self.calls.answer(beside, message.from, message.content),
-            What::Clock => return self.answer_time(message.from, beside),
-            What::Request => match self.calls.handler() {
+            MessagePurpose::Reply => return self.calls.answer(beside, message.from, message.content),
+            MessagePurpose::Clock => return self.answer_time(message.from, beside),
+            MessagePurpose::Request => match self.calls.handler() {
                 Some(handler) => Upcall::Request { handler, message },
                 None => return self.early.push_back(message),
             },
-            What::Point(number) => match self.points.at(number) {
+            MessagePurpose::Point(number) => match self.points.at(number) {
                 Some(point) => Upcall::Point { point, number, message },
                 None => return self.early.push_back(message),
             },
-            What::Entry(number) => match self.entries.deliver(number, message.content) {
+            MessagePurpose::Entry(number) => match self.entries.deliver(number, message.content) {
                 Delivered::ToHandler(handler, content) => Upcall::Entry { handler, number, content },
                 Delivered::Taken => return,
-                Delivered::TooEarly(content) => return self.early.push_back(Arrived { content, ..message }),
+                Delivered::TooEarly(content) => return self.early.push_back(PandaArrival { content, ..message }),
             },
         };
         self.upcalls.push(upcall);

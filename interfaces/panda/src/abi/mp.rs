@@ -3,9 +3,9 @@
 use super::rpc::into_content;
 use super::{assert_open, give, object, platforms};
 use crate::failure::{fail, platform};
-use crate::labels::{Label, NUMBERS, What, waiting};
+use crate::labels::{MessageLabel, MessagePurpose, NUMBERS, waiting};
 use crate::message::{Content, PandaMessage, words_of};
-use crate::mp::{DIRECT, EntryHandler, MapFunction, Received};
+use crate::mp::{DIRECT, EntryHandler, MapFunction, ReceiveState};
 use crate::sending;
 use crate::takers;
 use crate::upcalls;
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn pan_mp_send_message(to: c_int, map: c_int, message: *mu
     let call = "pan_mp_send_message";
     assert_open(call);
     let to = platform(call, to, platforms());
-    let label = Label { what: What::Entry(entry(call, map)), beside: 0 };
+    let label = MessageLabel { what: MessagePurpose::Entry(entry(call, map)), beside: 0 };
     // SAFETY: the caller's promise.
     let bytes = || unsafe { object(call, message) }.bytes();
     match mode {
@@ -166,14 +166,14 @@ pub unsafe extern "C" fn pan_mp_receive_message(map: c_int, message: *mut PandaM
 /// Waits until a receive has got its message.
 fn finish(call: &'static str, number: u32) {
     let received = takers::wait(waiting(call, None), |world| match world.entries.take_received(number) {
-        Received::NotYet => None,
+        ReceiveState::NotYet => None,
         over => Some(over),
     });
     match received {
         // SAFETY: the program has given it for this receive, and does not use it meanwhile.
-        Received::Now(into, content) => unsafe { object(call, into) }.fill(content),
-        Received::Before => {}
-        Received::Never | Received::NotYet => fail(&format!("{call}: {number} is no receive of MODE_SYNC2")),
+        ReceiveState::Now(into, content) => unsafe { object(call, into) }.fill(content),
+        ReceiveState::Before => {}
+        ReceiveState::Never | ReceiveState::NotYet => fail(&format!("{call}: {number} is no receive of MODE_SYNC2")),
     }
     WORLD.enter().entries.free(number);
 }
@@ -194,11 +194,11 @@ pub extern "C" fn pan_mp_poll_receive(number: c_int) -> c_int {
     let number = entry(call, number);
     let received = WORLD.enter().entries.take_received(number);
     match received {
-        Received::NotYet => return 0,
+        ReceiveState::NotYet => return 0,
         // SAFETY: as in `finish`.
-        Received::Now(into, content) => unsafe { object(call, into) }.fill(content),
-        Received::Before => {}
-        Received::Never => fail(&format!("{call}: {number} is no receive of MODE_SYNC2")),
+        ReceiveState::Now(into, content) => unsafe { object(call, into) }.fill(content),
+        ReceiveState::Before => {}
+        ReceiveState::Never => fail(&format!("{call}: {number} is no receive of MODE_SYNC2")),
     }
     1
 }

@@ -4,7 +4,7 @@ use super::{assert_open, count, give, object, platforms, take};
 use crate::abi::pset::PlatformSet;
 use crate::failure::{fail, platform};
 use crate::fragments::{Fragment, HEADER_BYTES};
-use crate::labels::{Label, NUMBERS, What};
+use crate::labels::{MessageLabel, MessagePurpose, NUMBERS};
 use crate::message::{Content, words_of};
 use crate::points::{FragmentFunction, Point, SMALL_BYTES, SmallFunction};
 use crate::sending;
@@ -120,14 +120,14 @@ pub unsafe extern "C" fn pan_fragment_length(fragment: *mut Fragment) -> c_int {
 ///
 /// # Safety
 /// As [`pan_fragment_nsap`].
-unsafe fn fragment_as_sent(call: &str, fragment: *mut Fragment) -> (Label, Content) {
+unsafe fn fragment_as_sent(call: &str, fragment: *mut Fragment) -> (MessageLabel, Content) {
     assert_open(call);
     // SAFETY: the caller's promise.
     let fragment = unsafe { object(call, fragment) };
     let Some(Point::Fragments { header, .. }) = WORLD.enter().points.at(fragment.point) else {
         fail(&format!("{call}: the service point is none for fragments"))
     };
-    (Label { what: What::Point(fragment.point), beside: fragment.flags as u32 }, {
+    (MessageLabel { what: MessagePurpose::Point(fragment.point), beside: fragment.flags as u32 }, {
         let bytes = fragment.bytes(header);
         Content { words: words_of(&bytes), length: bytes.len() }
     })
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn pan_comm_multicast_fragment(to: *mut PlatformSet, fragm
     multicast(call, unsafe { object(call, to) }, label, content.bytes());
 }
 
-fn multicast(call: &'static str, to: &PlatformSet, label: Label, bytes: &[u8]) {
+fn multicast(call: &'static str, to: &PlatformSet, label: MessageLabel, bytes: &[u8]) {
     for to in to.members() {
         sending::give(call, Peer(to), label, Content { words: words_of(bytes), length: bytes.len() });
     }
@@ -164,7 +164,7 @@ fn multicast(call: &'static str, to: &PlatformSet, label: Label, bytes: &[u8]) {
 ///
 /// # Safety
 /// The data is as long as the service point says.
-unsafe fn small_as_sent<'a>(call: &str, point: *mut c_void, data: *const c_void) -> (Label, &'a [u8]) {
+unsafe fn small_as_sent<'a>(call: &str, point: *mut c_void, data: *const c_void) -> (MessageLabel, &'a [u8]) {
     assert_open(call);
     let number = number(call, point);
     let Some(Point::Small { length, .. }) = WORLD.enter().points.at(number) else {
@@ -172,7 +172,7 @@ unsafe fn small_as_sent<'a>(call: &str, point: *mut c_void, data: *const c_void)
     };
     // SAFETY: the caller's promise.
     let bytes = if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data.cast(), length) } };
-    (Label { what: What::Point(number), beside: 0 }, bytes)
+    (MessageLabel { what: MessagePurpose::Point(number), beside: 0 }, bytes)
 }
 
 /// # Safety

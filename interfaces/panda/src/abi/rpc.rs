@@ -1,7 +1,7 @@
 //! `pan_rpc_*`.
 
 use super::{assert_open, give, object, platforms, take};
-use crate::calls::{Caller, RequestHandler, RpcFunction};
+use crate::calls::{RequestHandler, RpcCaller, RpcFunction};
 use crate::failure::{fail, platform};
 use crate::message::{Content, PandaMessage};
 use crate::rpc::{self, trans};
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn pan_rpc_trans(to: c_int, request: *mut PandaMessage, an
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_rpc_reply(caller: *mut c_void, answer: *mut PandaMessage) {
     assert_open("pan_rpc_reply");
-    let Some(caller) = Caller::from_pointer(caller).filter(|caller| caller.from.0 < platforms()) else {
+    let Some(caller) = RpcCaller::from_pointer(caller).filter(|caller| caller.from.0 < platforms()) else {
         fail("pan_rpc_reply: the upcall is none that a handler was given")
     };
     // SAFETY: the caller's promise.

@@ -4,7 +4,7 @@
 
 use super::{count, give, object, take};
 use crate::failure::fail;
-use crate::shared::condition::{Condition, PandaMutex};
+use crate::shared::condition::{PandaCondition, PandaMutex};
 use crate::shared::time::PandaTime;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -189,17 +189,17 @@ pub unsafe extern "C" fn pan_mutex_unlock(mutex: *const PandaMutex) {
 /// # Safety
 /// It is a lock, and is not cleared before the condition.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_create(mutex: *const PandaMutex) -> *mut Condition {
+pub unsafe extern "C" fn pan_cond_create(mutex: *const PandaMutex) -> *mut PandaCondition {
     // SAFETY: the caller's promise.
     unsafe { shared("pan_cond_create", mutex) };
     // SAFETY: as above.
-    give(unsafe { Condition::new(mutex) })
+    give(unsafe { PandaCondition::new(mutex) })
 }
 
 /// # Safety
 /// It is null or a condition that nobody waits for, and the program's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_clear(condition: *mut Condition) {
+pub unsafe extern "C" fn pan_cond_clear(condition: *mut PandaCondition) {
     // SAFETY: the caller's promise.
     drop(unsafe { take(condition) });
 }
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn pan_cond_clear(condition: *mut Condition) {
 /// # Safety
 /// It is a condition, and the program's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_wait(condition: *const Condition) {
+pub unsafe extern "C" fn pan_cond_wait(condition: *const PandaCondition) {
     // SAFETY: the caller's promise.
     unsafe { shared("pan_cond_wait", condition) }.wait("pan_cond_wait");
 }
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn pan_cond_wait(condition: *const Condition) {
 /// # Safety
 /// As [`pan_cond_wait`], and a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_timedwait(condition: *const Condition, until: *mut PandaTime) -> c_int {
+pub unsafe extern "C" fn pan_cond_timedwait(condition: *const PandaCondition, until: *mut PandaTime) -> c_int {
     // SAFETY: the caller's promise.
     let until = *unsafe { object("pan_cond_timedwait", until) };
     let until = libc::timespec { tv_sec: until.seconds, tv_nsec: until.nanoseconds };
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn pan_cond_timedwait(condition: *const Condition, until: 
 /// # Safety
 /// As [`pan_cond_wait`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_signal(condition: *const Condition) {
+pub unsafe extern "C" fn pan_cond_signal(condition: *const PandaCondition) {
     // SAFETY: the caller's promise.
     unsafe { shared("pan_cond_signal", condition) }.signal();
 }
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn pan_cond_signal(condition: *const Condition) {
 /// # Safety
 /// As [`pan_cond_wait`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_broadcast(condition: *const Condition) {
+pub unsafe extern "C" fn pan_cond_broadcast(condition: *const PandaCondition) {
     // SAFETY: the caller's promise.
     unsafe { shared("pan_cond_broadcast", condition) }.broadcast();
 }

@@ -70,7 +70,7 @@ fn inside<R>(what: impl FnOnce() -> R) -> Option<R> {
     answer
 }
 
-pub struct Condition {
+pub struct PandaCondition {
     /// The lock that it was made for, which outlives it.
     mutex: *const PandaMutex,
     sleepers: UnsafeCell<libc::pthread_cond_t>,
@@ -81,9 +81,9 @@ pub struct Condition {
 }
 
 // SAFETY: as above; the lock outlives it.
-unsafe impl Sync for Condition {}
+unsafe impl Sync for PandaCondition {}
 
-impl Condition {
+impl PandaCondition {
     /// # Safety
     /// The lock outlives the condition.
     pub unsafe fn new(mutex: *const PandaMutex) -> Self {
