@@ -12,6 +12,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failures=0
+# Each test has a virtual machine of its own.
+export PVM_VMID=test-$$
 
 fail() {
     echo "$name test: FAILED: $*"
@@ -56,7 +58,7 @@ for word in '' $(echo "$options" | sed -n 's/.* WORD .* one of //p'); do
 done
 rm -f expected
 right "one rank without a launcher" ./mpi
-PVM_VMID=test-$$ right "tasks that are spawned" ./pvm --tasks 3
+right "tasks that are spawned" ./pvm --tasks 3
 
 refused=$(${RUN:-weft run} -n 2 ./mpi --class Z 2>&1) && fail '--class Z: not refused'
 echo "$refused" | grep -q "^$name: --class Z: allowed is " || fail "--class Z: '$refused'"
