@@ -38,12 +38,18 @@ impl FragileObject {
 
     #[operation(write, guard = self.value > 100)]
     fn wait(&mut self) {}
+
+    #[operation(write, guard = self.value >= 10)]
+    fn lift(&mut self) {
+        self.value = 200;
+    }
 }
 
 const ADD: u16 = 0;
 const FALL: u16 = 1;
 const STUMBLE: u16 = 2;
 const WAIT: u16 = 3;
+const LIFT: u16 = 4;
 
 /// Processes that do one thing after the other.
 struct FaultScene {
@@ -208,4 +214,31 @@ fn closing_waits_for_all_that_live() {
     scene.cluster.end(2, &mut scene.dice);
     scene.cluster.announce_end(2);
     assert_eq!((scene.answer(0, first), scene.answer(1, second)), (Some(Ok(vec![])), Some(Ok(vec![]))));
+}
+
+#[test]
+fn what_waits_is_tried_in_the_order_of_coming_and_again_after_each_write() {
+    for placement in [Replicated, Single(1)] {
+        let mut scene = FaultScene::new(3);
+        let object = scene.open_everywhere("it", &FragileObject { value: 3 });
+        let jobs = scene.open_everywhere("jobs", &JobQueueObject::<u32>::default());
+        scene.place(0, object, Strategy::Fixed(placement)).expect("it can be there");
+        scene.place(0, jobs, Strategy::Fixed(placement)).expect("it can be there");
+        // The second one that waits makes the guard of the first one true.
+        let first = scene.begin(0, object, WAIT, &());
+        scene.settle();
+        let second = scene.begin(2, object, LIFT, &());
+        assert_eq!((scene.answer(0, first), scene.answer(2, second)), (None, None));
+        assert_eq!(scene.call(1, object, ADD, &(7_u32,)), Ok(10));
+        assert_eq!((scene.answer(0, first), scene.answer(2, second)), (Some(Ok(vec![])), Some(Ok(vec![]))));
+        // Who came first gets the first job.
+        let early = scene.begin(2, jobs, 2, &());
+        scene.settle();
+        let late = scene.begin(0, jobs, 2, &());
+        scene.settle();
+        for job in [7_u32, 8] {
+            scene.call(1, jobs, 0, &(job,)).expect("a queue");
+        }
+        assert_eq!((scene.answer(2, early), scene.answer(0, late)), (Some(Ok(vec![1, 7])), Some(Ok(vec![1, 8]))));
+    }
 }
