@@ -1,5 +1,6 @@
-//! What operations cost, as process 0 sees it: a read of a replicated object, a write of one, and a write of one that
-//! is on another process. `weft run -n 2 target/release/examples/object_figures`
+//! What operations cost, as the first process sees it, which orders, and the last: a read of a replicated object, a
+//! write of one, and both of one that is on another process.
+//! `weft run -n 2 target/release/examples/object_figures`
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,15 +27,17 @@ fn main() -> Result<(), ObjectFault> {
         barrier.pass()?;
         number.place(Strategy::Fixed(place))?;
         barrier.pass()?;
-        if me == 0 {
-            let read = match place {
-                ObjectPlacement::Single(on) if on != 0 => each(100_000, || number.value())?,
-                _ => each(20_000_000, || number.value())?,
-            };
-            let write = each(100_000, || number.add(1))?;
-            println!("{size} processes, {place:?}: read {read:.1} ns, write {write:.0} ns");
+        for who in [0, size - 1] {
+            if me == who {
+                let read = match place {
+                    ObjectPlacement::Single(on) if on != me => each(100_000, || number.value())?,
+                    _ => each(20_000_000, || number.value())?,
+                };
+                let write = each(100_000, || number.add(1))?;
+                println!("process {me} of {size}, {place:?}: read {read:.1} ns, write {write:.0} ns");
+            }
+            barrier.pass()?;
         }
-        barrier.pass()?;
     }
     space.close()
 }
