@@ -1,7 +1,7 @@
 //! What one process sends to another.
 
 use super::record::Change;
-use super::{OpenCall, Runtime};
+use super::{Runtime, UnfinishedCall};
 use crate::message::{DirectMessage, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId, Tagged};
 use crate::object::decode;
 
@@ -51,7 +51,7 @@ impl Runtime {
     }
 
     fn is_own_operation(&self, call: u64) -> bool {
-        matches!(self.calls.get(&call), Some(OpenCall::Operation { .. }))
+        matches!(self.calls.get(&call), Some(UnfinishedCall::Operation { .. }))
     }
 
     fn on_request(&mut self, object: ObjectId, operation: ObjectCall) {

@@ -1,7 +1,7 @@
 //! What goes through the order: all processes handle it alike.
 
 use super::record::{AwaitedCopy, Change, ObjectRecord};
-use super::{OpenCall, Runtime};
+use super::{Runtime, UnfinishedCall};
 use crate::fault::ObjectFault;
 use crate::message::{CallId, DirectMessage, ObjectCall, ObjectId, ObjectPlacement, Octets, OrderedEvent, ProcessId};
 use crate::object::{decode, encode};
@@ -74,7 +74,7 @@ impl Runtime {
         let object = self.handled;
         self.names.insert(name, object);
         let mut record = ObjectRecord::new(kind, origin);
-        if is_own && let Some(OpenCall::Open { copy, .. }) = self.calls.get(&call) {
+        if is_own && let Some(UnfinishedCall::Open { copy, .. }) = self.calls.get(&call) {
             record.copy = Some(copy.clone());
             record.install(Some(&state.0), Vec::new());
         }
@@ -109,7 +109,7 @@ impl Runtime {
         }
         if is_own {
             let is_filled = record.copy.is_some() && record.filling.is_none();
-            if let Some(OpenCall::Open { copy, .. }) = self.calls.get(&call) {
+            if let Some(UnfinishedCall::Open { copy, .. }) = self.calls.get(&call) {
                 record.copy.get_or_insert_with(|| copy.clone());
             }
             match provider {
@@ -195,7 +195,7 @@ impl Runtime {
     /// Ends the calls that wait until nobody uses objects any more.
     fn settle_closing(&mut self) {
         if self.is_closed() {
-            let closing = self.calls.iter().filter(|(_, call)| matches!(call, OpenCall::Close));
+            let closing = self.calls.iter().filter(|(_, call)| matches!(call, UnfinishedCall::Close));
             let closing: Vec<CallId> = closing.map(|(id, _)| *id).collect();
             closing.into_iter().for_each(|call| self.finish(call, Ok(Vec::new())));
         }
@@ -204,8 +204,8 @@ impl Runtime {
     /// Ends the calls that the process was asked for, and those of objects that have ended with it.
     fn fail_calls(&mut self, process: ProcessId) {
         let is_lost = |object: &ObjectId| self.objects.get(object).is_some_and(|record| record.lost.is_some());
-        let fails = |call: &OpenCall| match call {
-            OpenCall::Operation { object, asked } => *asked == Some(process) || is_lost(object),
+        let fails = |call: &UnfinishedCall| match call {
+            UnfinishedCall::Operation { object, asked } => *asked == Some(process) || is_lost(object),
             _ => false,
         };
         let opening = self.objects.values().filter(|record| record.lost.is_some());
@@ -217,7 +217,7 @@ impl Runtime {
 
     /// Asks once more for a copy that will not come.
     fn open_again(&mut self, call: CallId) {
-        if let Some(OpenCall::Open { name, kind, initial, .. }) = self.calls.get(&call) {
+        if let Some(UnfinishedCall::Open { name, kind, initial, .. }) = self.calls.get(&call) {
             let (name, kind, initial) = (name.clone(), kind.clone(), initial.clone());
             self.order(&OrderedEvent::Open { call, name, kind, initial });
         }

@@ -50,7 +50,7 @@ pub enum Effect {
 }
 
 /// A call that is not over.
-enum OpenCall {
+enum UnfinishedCall {
     Open {
         name: String,
         kind: String,
@@ -77,7 +77,7 @@ pub struct Runtime {
     gone: BTreeSet<ProcessId>,
     /// Those that use no object any more.
     closed: BTreeSet<ProcessId>,
-    calls: BTreeMap<CallId, OpenCall>,
+    calls: BTreeMap<CallId, UnfinishedCall>,
     next_call: CallId,
     answers: BTreeMap<CallId, Result<Vec<u8>, ObjectFault>>,
     /// Messages of those who have handled more than this process, in the order in which they came.
@@ -114,7 +114,7 @@ impl Runtime {
     pub fn handle_open(&mut self, name: &str, kind: &str, initial: Option<Vec<u8>>, copy: Arc<dyn Replica>) -> CallId {
         let initial = initial.map(Octets);
         let (name, kind) = (name.to_owned(), kind.to_owned());
-        let open = OpenCall::Open { name: name.clone(), kind: kind.clone(), initial: initial.clone(), copy };
+        let open = UnfinishedCall::Open { name: name.clone(), kind: kind.clone(), initial: initial.clone(), copy };
         let call = self.begin(open);
         self.order(&OrderedEvent::Open { call, name, kind, initial });
         call
@@ -122,7 +122,7 @@ impl Runtime {
 
     /// Starts an operation of an object that this process has opened. The answer is that of the operation.
     pub fn handle_call(&mut self, object: ObjectId, number: u16, arguments: Vec<u8>) -> CallId {
-        let call = self.begin(OpenCall::Operation { object, asked: None });
+        let call = self.begin(UnfinishedCall::Operation { object, asked: None });
         self.route(object, ObjectCall { origin: self.me, call, number, arguments: Octets(arguments) });
         call
     }
@@ -130,7 +130,7 @@ impl Runtime {
     /// Asks for a strategy of an object. The answer is empty; from then on all processes know it, though the state may
     /// still be on its way.
     pub fn handle_place(&mut self, object: ObjectId, strategy: Strategy) -> CallId {
-        let call = self.begin(OpenCall::Place);
+        let call = self.begin(UnfinishedCall::Place);
         self.order(&OrderedEvent::Place { object, call, strategy });
         call
     }
@@ -138,7 +138,7 @@ impl Runtime {
     /// This process will use no object any more. The call is over when that is so of all that live: until then others
     /// may need what is here.
     pub fn handle_close(&mut self) -> CallId {
-        let call = self.begin(OpenCall::Close);
+        let call = self.begin(UnfinishedCall::Close);
         self.order(&OrderedEvent::Close);
         call
     }
@@ -185,7 +185,7 @@ impl Runtime {
         self.handled
     }
 
-    fn begin(&mut self, call: OpenCall) -> CallId {
+    fn begin(&mut self, call: UnfinishedCall) -> CallId {
         self.next_call += 1;
         self.calls.insert(self.next_call, call);
         self.next_call
@@ -240,7 +240,7 @@ impl Runtime {
     }
 
     fn ask(&mut self, call: CallId, whom: Option<ProcessId>) {
-        if let Some(OpenCall::Operation { asked, .. }) = self.calls.get_mut(&call) {
+        if let Some(UnfinishedCall::Operation { asked, .. }) = self.calls.get_mut(&call) {
             *asked = whom;
         }
     }
