@@ -312,6 +312,7 @@ impl Groups {
         }
         let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::watched).collect();
         watched.extend(self.directory.watched());
+        watched.extend(self.parcels.leaving_to());
         watched.remove(&self.me);
         let dead = |peer: &Peer| {
             endpoint.attend(*peer);
@@ -332,6 +333,8 @@ impl Groups {
     /// A process is dead for all groups.
     fn lose(&mut self, endpoint: &mut Endpoint, peer: Peer) {
         if self.lost.insert(peer) {
+            // What was to leave for it is over.
+            endpoint.lose_ended(peer);
             self.directory.handle_loss(peer);
             for group in &mut self.all {
                 if let Some(asker) = group.handle_loss(peer) {
@@ -345,7 +348,7 @@ impl Groups {
     /// How long a thread that waits may sleep before [`Self::idle`] is to be called again.
     pub fn longest_sleep(&self) -> Option<Duration> {
         let watches = self.all.iter().any(|group| !group.is_alone()) || self.directory.watched().is_some();
-        watches.then_some(LOOK)
+        (watches || self.parcels.leaving_to().next().is_some()).then_some(LOOK)
     }
 
     /// Whether all that was sent has left this process; it is looked at before the endpoint leaves.

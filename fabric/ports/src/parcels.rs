@@ -47,6 +47,13 @@ struct Coming {
     parcel: Parcel,
 }
 
+/// What has not left yet.
+struct Tail {
+    request: RequestId,
+    to: Peer,
+    _bytes: Arc<[u8]>,
+}
+
 /// The parcels of a context; the next one is used, too.
 pub struct Parcels {
     context: u32,
@@ -54,7 +61,7 @@ pub struct Parcels {
     coming: Vec<Coming>,
     /// What came behind those.
     kept: VecDeque<(Outcome, Room)>,
-    leaving: VecDeque<(RequestId, Arc<[u8]>)>,
+    leaving: Vec<Tail>,
     number: i32,
     whole: Vec<u8>,
 }
@@ -62,7 +69,7 @@ pub struct Parcels {
 impl Parcels {
     pub fn new(context: u32) -> Self {
         let ready = ReadyReceives::new(context, WHOLE_BYTES);
-        let (coming, kept, leaving) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        let (coming, kept, leaving) = (Vec::new(), VecDeque::new(), Vec::new());
         Self { context, ready, coming, kept, leaving, number: 0, whole: Vec::new() }
     }
 
@@ -131,13 +138,18 @@ impl Parcels {
         }
         // SAFETY: the bytes are kept in `leaving`, and nobody changes what is shared, until the request is complete.
         let request = unsafe { endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) };
-        self.leaving.push_back((request, bytes));
+        self.leaving.push(Tail { request, to, _bytes: bytes });
     }
 
     /// Frees what has left. True if all has.
     pub fn reclaim(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.leaving.retain(|(request, _)| endpoint.take_outcome(*request).is_none());
+        self.leaving.retain(|tail| endpoint.take_outcome(tail.request).is_none());
         self.leaving.is_empty()
+    }
+
+    /// To whom something has not left yet.
+    pub fn leaving_to(&self) -> impl Iterator<Item = Peer> {
+        self.leaving.iter().map(|tail| tail.to)
     }
 
     /// The next parcel that has come.
