@@ -6,16 +6,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_fabric::Endpoint;
-use weft_group::{GroupCalls as _, GroupEvent, Groups, USUAL_RULES, process_of};
+use weft_group::{GroupCalls as _, GroupEvent, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::{InterfaceName, Messenger};
 
-static PORTS: Messenger<Groups> = Messenger::new();
+static PORTS: Messenger<OrderedGroups> = Messenger::new();
 
 fn main() {
     let stops = std::env::args().nth(1).is_some_and(|word| word == "stop");
     let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).expect("a job");
     let (me, size) = (endpoint.me(), endpoint.world_size() as usize);
-    let groups = Groups::new(&mut endpoint, 10);
+    let groups = OrderedGroups::new(&mut endpoint, 10);
     PORTS.open_beside(endpoint, groups, false);
     let group = PORTS.join_group("gap", USUAL_RULES).expect("a name");
     let (mut begun, mut last, mut longest) = (None, Instant::now(), Duration::ZERO);

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use weft_fabric::Endpoint;
-use weft_group::{GroupCalls as _, GroupEvent, Groups, USUAL_RULES, process_of};
+use weft_group::{GroupCalls as _, GroupEvent, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::{InterfaceName, Messenger};
 
-static PORTS: Messenger<Groups> = Messenger::new();
+static PORTS: Messenger<OrderedGroups> = Messenger::new();
 const CONTEXT: u32 = 10;
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
     let [messages, bytes] = [messages, bytes].map(|word| word.parse::<usize>().expect("a number"));
     let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).expect("a job");
     let (me, size) = (endpoint.me().0, endpoint.world_size());
-    let groups = Groups::new(&mut endpoint, CONTEXT);
+    let groups = OrderedGroups::new(&mut endpoint, CONTEXT);
     PORTS.open_beside(endpoint, groups, false);
     let group = PORTS.join_group("history", USUAL_RULES).expect("a name");
     let (mut sent, mut living) = (0, BTreeSet::new());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 use weft_fabric::Endpoint;
-use weft_group::{GroupCalls as _, GroupEvent, GroupId, Groups, USUAL_RULES, process_of};
+use weft_group::{GroupCalls as _, GroupEvent, GroupId, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::{InterfaceName, Messenger, Waiting};
 
-static PORTS: Messenger<Groups> = Messenger::new();
+static PORTS: Messenger<OrderedGroups> = Messenger::new();
 const CONTEXT: u32 = 10;
 const BOTH: Waiting = Waiting { call: "rates", peer: None, tag: None, context: CONTEXT };
 
@@ -44,7 +44,7 @@ fn rate(group: GroupId, own: u32, bytes: usize, count: u32) -> f64 {
 fn main() {
     let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).expect("a job");
     let (me, size) = (endpoint.me(), endpoint.world_size());
-    let groups = Groups::new(&mut endpoint, CONTEXT);
+    let groups = OrderedGroups::new(&mut endpoint, CONTEXT);
     PORTS.open_beside(endpoint, groups, false);
     let group = PORTS.join_group("rates", USUAL_RULES).expect("a name");
     let members = loop {

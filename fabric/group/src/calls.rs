@@ -1,15 +1,15 @@
 //! The same in calls that wait, for a messenger whose companion has groups.
 
-use crate::{GroupError, GroupEvent, GroupId, GroupRules, Groups};
+use crate::{GroupError, GroupEvent, GroupId, GroupRules, OrderedGroups};
 use std::sync::Arc;
 use weft_ports::{Call, Companion, Messenger, Waiting};
 
 /// A companion that has groups, and moves them.
 pub trait HasGroups: Companion {
-    fn groups(&mut self) -> &mut Groups;
+    fn groups(&mut self) -> &mut OrderedGroups;
 }
 
-impl HasGroups for Groups {
+impl HasGroups for OrderedGroups {
     fn groups(&mut self) -> &mut Self {
         self
     }
@@ -20,7 +20,7 @@ pub trait GroupCalls {
     /// Wants to be a member; [`Self::await_event`] tells when this process is one.
     ///
     /// # Errors
-    /// As [`Groups::join`].
+    /// As [`OrderedGroups::join`].
     fn join_group(&self, name: &str, rules: GroupRules) -> Result<GroupId, GroupError>;
 
     /// Sends to all members; returns when the message is on its way to get its place.

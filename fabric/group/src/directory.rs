@@ -44,7 +44,7 @@ pub enum DirectoryWord {
 
 /// What has come of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundName {
     Create { number: u32 },
     Ask { number: u32, contact: GroupMember },
 }
@@ -70,7 +70,7 @@ pub struct Directory {
     /// The groups whose first member this process is.
     mine: BTreeMap<String, KnownGroup>,
     out: VecDeque<(Peer, DirectoryWord)>,
-    found: VecDeque<(String, Found)>,
+    found: VecDeque<(String, FoundName)>,
 }
 
 impl Directory {
@@ -155,8 +155,8 @@ impl Directory {
                 self.finds.push((from, name, asker));
                 self.answer_finds();
             }
-            DirectoryWord::Create { name, number } => self.end_search(name, Found::Create { number }),
-            DirectoryWord::Ask { name, number, contact } => self.end_search(name, Found::Ask { number, contact }),
+            DirectoryWord::Create { name, number } => self.end_search(name, FoundName::Create { number }),
+            DirectoryWord::Ask { name, number, contact } => self.end_search(name, FoundName::Ask { number, contact }),
             DirectoryWord::Members { name, number, members } => {
                 self.given = self.given.max(number);
                 if !members.is_empty() {
@@ -177,7 +177,7 @@ impl Directory {
         }
     }
 
-    fn end_search(&mut self, name: String, found: Found) {
+    fn end_search(&mut self, name: String, found: FoundName) {
         // An answer to a search that is over says nothing.
         if self.searches.remove(&name).is_some() {
             self.found.push_back((name, found));
@@ -215,7 +215,7 @@ impl Directory {
         self.out.pop_front()
     }
 
-    pub fn poll_found(&mut self) -> Option<(String, Found)> {
+    pub fn poll_found(&mut self) -> Option<(String, FoundName)> {
         self.found.pop_front()
     }
 }
@@ -296,14 +296,14 @@ mod tests {
         all[1].find("other", B);
         exchange(&mut all, &[]);
         let found: Vec<_> = std::iter::from_fn(|| all[1].poll_found()).collect();
-        assert_eq!(found[0].1, Found::Create { number: 1 });
-        assert_eq!(found[1], ("other".to_owned(), Found::Create { number: 2 }));
-        assert_eq!(all[2].poll_found(), Some(("board".to_owned(), Found::Ask { number: 1, contact: B })));
+        assert_eq!(found[0].1, FoundName::Create { number: 1 });
+        assert_eq!(found[1], ("other".to_owned(), FoundName::Create { number: 2 }));
+        assert_eq!(all[2].poll_found(), Some(("board".to_owned(), FoundName::Ask { number: 1, contact: B })));
         all[1].tell_members("board", 1, &[]);
         exchange(&mut all, &[]);
         all[0].find("board", A);
         exchange(&mut all, &[]);
-        assert_eq!(all[0].poll_found(), Some(("board".to_owned(), Found::Create { number: 3 })));
+        assert_eq!(all[0].poll_found(), Some(("board".to_owned(), FoundName::Create { number: 3 })));
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(all[1].poll_found(), None);
         all[2].handle_loss(Peer(0));
         exchange(&mut all, &[0]);
-        assert_eq!(all[1].poll_found(), Some(("board".to_owned(), Found::Ask { number: 1, contact: C })));
+        assert_eq!(all[1].poll_found(), Some(("board".to_owned(), FoundName::Ask { number: 1, contact: C })));
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         all[0].handle_loss(Peer(2));
         all[1].find("board", B);
         exchange(&mut all, &[2]);
-        assert_eq!(all[1].poll_found(), Some(("board".to_owned(), Found::Create { number: 2 })));
+        assert_eq!(all[1].poll_found(), Some(("board".to_owned(), FoundName::Create { number: 2 })));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Totally ordered groups by name: what members send is delivered to all of them in one order, whoever dies.
 //!
-//! [`Groups`] stands beside an endpoint, as the companion of a messenger does: it moves with the endpoint's progress
-//! ([`Groups::advance`], [`Groups::idle`]) and never waits. The order is made by the machine of
+//! [`OrderedGroups`] stands beside an endpoint, as the companion of a messenger does: it moves with the endpoint's progress
+//! ([`OrderedGroups::advance`], [`OrderedGroups::idle`]) and never waits. The order is made by the machine of
 //! [`weft_fabric::ordered`]; here are names ([`directory`]), the way of its words, and what it has to be told: who has
 //! died, and the time. Processes of the endpoint's job can be members; each is one at most once at a time.
 //!
@@ -9,7 +9,7 @@
 //! leaves the job without leaving its groups has died for these. Silence counts where somebody is waited for.
 //!
 //! Invariants:
-//! - A member's words to another one arrive in the order of sending, so those of a group go by one way, [`Parcels`].
+//! - A member's words to another one arrive in the order of sending, so those of a group go by one way, [`Missives`].
 //! - Who is no member any more still answers: it may know of a decision that others do not.
 //!
 //! [`GroupCalls`] are calls that wait. Not here: upcalls (interfaces), a tree for sending to many hosts.
@@ -26,9 +26,9 @@ mod outbox;
 mod tests;
 
 pub use calls::{GroupCalls, HasGroups};
-use directory::{Directory, DirectoryWord, Found, LONGEST_NAME};
+use directory::{Directory, DirectoryWord, FoundName, LONGEST_NAME};
 use live::LiveGroup;
-use outbox::Outbox;
+use outbox::WordOutbox;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use weft_fabric::ordered::GroupWord;
 pub use weft_fabric::ordered::{GroupEvent, GroupMember, GroupRules, GroupView, Placed};
 use weft_fabric::{Endpoint, Peer};
 use weft_ports::Companion;
-use weft_ports::parcels::{Parcel, Parcels};
+use weft_ports::missives::{Missive, Missives};
 
 /// How often it is looked whether a member has died.
 const LOOK: Duration = Duration::from_millis(20);
@@ -91,30 +91,30 @@ pub fn process_of(member: GroupMember) -> Peer {
 }
 
 /// The groups of a process.
-pub struct Groups {
+pub struct OrderedGroups {
     me: Peer,
-    parcels: Parcels,
+    missives: Missives,
     directory: Directory,
     all: Vec<LiveGroup>,
     /// What came before it was known which group it is for.
-    early: Vec<Parcel>,
+    early: Vec<Missive>,
     lost: BTreeSet<Peer>,
     begun: Instant,
     ids: u32,
     /// Something was said that has not left.
     unsent: bool,
-    outbox: Outbox,
+    outbox: WordOutbox,
 }
 
-impl Groups {
+impl OrderedGroups {
     /// For an endpoint that has joined, with the context of that number and the next one.
     pub fn new(endpoint: &mut Endpoint, context: u32) -> Self {
-        let mut parcels = Parcels::new(context);
-        parcels.post(endpoint);
+        let mut missives = Missives::new(context);
+        missives.post(endpoint);
         let me = endpoint.me();
         Self {
             me,
-            parcels,
+            missives,
             directory: Directory::new(me, endpoint.world_size()),
             all: Vec::new(),
             early: Vec::new(),
@@ -122,7 +122,7 @@ impl Groups {
             begun: Instant::now(),
             ids: 0,
             unsent: false,
-            outbox: Outbox::default(),
+            outbox: WordOutbox::default(),
         }
     }
 
@@ -216,13 +216,13 @@ impl Groups {
     /// Takes in what has come, and sends what follows from it. To be called after each progress pass.
     #[inline]
     pub fn advance(&mut self, endpoint: &mut Endpoint) {
-        let first = self.parcels.next(endpoint);
+        let first = self.missives.next(endpoint);
         if first.is_none() && !std::mem::take(&mut self.unsent) {
             return;
         }
-        first.into_iter().for_each(|parcel| self.take(endpoint, parcel));
-        while let Some(parcel) = self.parcels.next(endpoint) {
-            self.take(endpoint, parcel);
+        first.into_iter().for_each(|missive| self.take(endpoint, missive));
+        while let Some(missive) = self.missives.next(endpoint) {
+            self.take(endpoint, missive);
         }
         for at in 0..self.all.len() {
             self.all[at].pause();
@@ -231,28 +231,28 @@ impl Groups {
     }
 
     #[inline]
-    fn take(&mut self, endpoint: &mut Endpoint, parcel: Parcel) {
-        if parcel.tag == NAMES {
-            self.take_name(endpoint, &parcel);
-        } else if let Some(at) = self.all.iter().rposition(|group| group.is_for(parcel.tag)) {
-            let (from, claimed) = (parcel.from, GroupMember(parcel.source));
+    fn take(&mut self, endpoint: &mut Endpoint, missive: Missive) {
+        if missive.tag == NAMES {
+            self.take_name(endpoint, &missive);
+        } else if let Some(at) = self.all.iter().rposition(|group| group.is_for(missive.tag)) {
+            let (from, claimed) = (missive.from, GroupMember(missive.source));
             let believed = member::peer(claimed) == from;
             let group = &mut self.all[at];
             let heard = |word: Option<GroupWord>| word.is_some_and(|word| group.handle_word(claimed, word).is_ok());
-            if !believed || !outbox::words(&parcel).all(heard) {
+            if !believed || !outbox::words(&missive).all(heard) {
                 endpoint.lose(from);
                 self.lose(endpoint, from);
             }
         } else if self.early.len() < EARLY && self.all.iter().any(LiveGroup::is_sought) {
-            return self.early.push(parcel);
+            return self.early.push(missive);
         }
-        self.parcels.give_back(parcel);
+        self.missives.give_back(missive);
     }
 
     #[cold]
-    fn take_name(&mut self, endpoint: &mut Endpoint, parcel: &Parcel) {
-        if let Some(word) = DirectoryWord::read(parcel.bytes()) {
-            self.directory.handle_word(parcel.from, word);
+    fn take_name(&mut self, endpoint: &mut Endpoint, missive: &Missive) {
+        if let Some(word) = DirectoryWord::read(missive.bytes()) {
+            self.directory.handle_word(missive.from, word);
             self.settle(endpoint);
         }
     }
@@ -261,13 +261,13 @@ impl Groups {
     fn settle(&mut self, endpoint: &mut Endpoint) {
         while let Some((name, found)) = self.directory.poll_found() {
             if let Some(group) = self.all.iter_mut().find(|group| group.is_named(&name) && group.is_sought()) {
-                let (Found::Create { number } | Found::Ask { number, .. }) = found;
-                let contact = if let Found::Ask { contact, .. } = found { Some(contact) } else { None };
+                let (FoundName::Create { number } | FoundName::Ask { number, .. }) = found;
+                let contact = if let FoundName::Ask { contact, .. } = found { Some(contact) } else { None };
                 group.begin(number, contact, &self.lost);
             }
         }
         let early = std::mem::take(&mut self.early);
-        early.into_iter().for_each(|parcel| self.take(endpoint, parcel));
+        early.into_iter().for_each(|missive| self.take(endpoint, missive));
         (0..self.all.len()).for_each(|at| self.send_words(endpoint, at));
         self.send_names(endpoint);
     }
@@ -275,24 +275,24 @@ impl Groups {
     fn send_names(&mut self, endpoint: &mut Endpoint) {
         while let Some((to, word)) = self.directory.poll_word() {
             let bytes = word.write();
-            self.parcels.send(endpoint, [(to, NAMES)].into_iter(), self.me.0, (&bytes, &[]), || [].into());
+            self.missives.send(endpoint, [(to, NAMES)].into_iter(), self.me.0, (&bytes, &[]), || [].into());
         }
     }
 
     /// Sends what a group has to say.
     #[inline]
     fn send_words(&mut self, endpoint: &mut Endpoint, at: usize) {
-        let Self { all, parcels, outbox, .. } = self;
-        all[at].send_words(endpoint, parcels, outbox);
+        let Self { all, missives, outbox, .. } = self;
+        all[at].send_words(endpoint, missives, outbox);
     }
 
     /// Where a pass moved nothing: looks for deaths, and at the clock. True if anything changed.
     pub fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
-        self.parcels.post(endpoint);
+        self.missives.post(endpoint);
         if !sleeps || self.all.is_empty() && self.directory.watched().is_none() {
             return false;
         }
-        self.parcels.reclaim(endpoint);
+        self.missives.reclaim(endpoint);
         let now_ms = self.begun.elapsed().as_millis() as u64;
         for at in 0..self.all.len() {
             if let Some(asker) = self.all[at].handle_time(now_ms) {
@@ -312,7 +312,7 @@ impl Groups {
         }
         let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::watched).collect();
         watched.extend(self.directory.watched());
-        watched.extend(self.parcels.leaving_to());
+        watched.extend(self.missives.leaving_to());
         watched.remove(&self.me);
         let dead = |peer: &Peer| {
             endpoint.attend(*peer);
@@ -348,22 +348,22 @@ impl Groups {
     /// How long a thread that waits may sleep before [`Self::idle`] is to be called again.
     pub fn longest_sleep(&self) -> Option<Duration> {
         let watches = self.all.iter().any(|group| !group.is_alone()) || self.directory.watched().is_some();
-        (watches || self.parcels.leaving_to().next().is_some()).then_some(LOOK)
+        (watches || self.missives.leaving_to().next().is_some()).then_some(LOOK)
     }
 
     /// Whether all that was sent has left this process; it is looked at before the endpoint leaves.
     pub fn has_left(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.parcels.reclaim(endpoint)
+        self.missives.reclaim(endpoint)
     }
 
     /// Gives all up, before the endpoint leaves.
     pub fn withdraw(&mut self, endpoint: &mut Endpoint) {
-        self.parcels.withdraw(endpoint);
+        self.missives.withdraw(endpoint);
     }
 }
 
 /// For an interface that has nothing but groups.
-impl Companion for Groups {
+impl Companion for OrderedGroups {
     #[inline]
     fn advance(&mut self, endpoint: &mut Endpoint) {
         Self::advance(self, endpoint);

@@ -1,6 +1,6 @@
 //! One group of this process: sought by its name, then a machine that is moved.
 
-use crate::outbox::{Outbox, Sender};
+use crate::outbox::{WordOutbox, WordSender};
 use crate::{GroupId, member};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use weft_fabric::ordered::{
     GroupBreach, GroupEvent, GroupMember, GroupRules, GroupView, GroupWord, OrderedGroup, WordTo,
 };
 use weft_fabric::{Endpoint, Peer};
-use weft_ports::parcels::Parcels;
+use weft_ports::missives::Missives;
 
 /// How long a process waits to be let in before it asks again who can do so.
 const PATIENCE_MS: u64 = 100;
 
-enum Life {
+enum GroupLife {
     /// The directory has been asked for the name.
     Sought,
     Begun(Box<OrderedGroup>),
@@ -30,7 +30,7 @@ pub struct LiveGroup {
     number: u32,
     /// Who was asked to let this process in.
     contact: Option<GroupMember>,
-    life: Life,
+    life: GroupLife,
     /// When the contact was asked, or the time that was known then.
     asked_ms: u64,
     /// Events that are of this process alone.
@@ -40,7 +40,7 @@ pub struct LiveGroup {
 impl LiveGroup {
     pub fn new(id: GroupId, name: &str, member: GroupMember, rules: GroupRules) -> Self {
         let (name, contact) = (name.to_owned(), None);
-        Self { id, name, member, rules, number: 0, contact, life: Life::Sought, asked_ms: 0, left: false }
+        Self { id, name, member, rules, number: 0, contact, life: GroupLife::Sought, asked_ms: 0, left: false }
     }
 
     pub fn id(&self) -> GroupId {
@@ -64,7 +64,7 @@ impl LiveGroup {
     }
 
     pub fn is_sought(&self) -> bool {
-        matches!(self.life, Life::Sought)
+        matches!(self.life, GroupLife::Sought)
     }
 
     #[inline]
@@ -74,28 +74,28 @@ impl LiveGroup {
 
     pub fn is_over(&self) -> bool {
         match &self.life {
-            Life::Sought => false,
-            Life::Begun(group) => group.is_over(),
-            Life::Dropped => true,
+            GroupLife::Sought => false,
+            GroupLife::Begun(group) => group.is_over(),
+            GroupLife::Dropped => true,
         }
     }
 
     /// Whether nobody else is to be watched for it.
     pub fn is_alone(&self) -> bool {
         match &self.life {
-            Life::Sought => false,
-            Life::Begun(group) => group.is_over() || group.has_view() && group.view().members.len() == 1,
-            Life::Dropped => true,
+            GroupLife::Sought => false,
+            GroupLife::Begun(group) => group.is_over() || group.has_view() && group.view().members.len() == 1,
+            GroupLife::Dropped => true,
         }
     }
 
     fn machine(&self) -> Option<&OrderedGroup> {
-        if let Life::Begun(group) = &self.life { Some(group) } else { None }
+        if let GroupLife::Begun(group) = &self.life { Some(group) } else { None }
     }
 
     #[inline]
     fn machine_mut(&mut self) -> Option<&mut OrderedGroup> {
-        if let Life::Begun(group) = &mut self.life { Some(group) } else { None }
+        if let GroupLife::Begun(group) = &mut self.life { Some(group) } else { None }
     }
 
     pub fn view(&self) -> Option<&GroupView> {
@@ -119,7 +119,7 @@ impl LiveGroup {
             None => OrderedGroup::create(self.member, self.rules),
             Some(contact) => OrderedGroup::join(self.member, self.rules, contact),
         };
-        self.life = Life::Begun(Box::new(group));
+        self.life = GroupLife::Begun(Box::new(group));
         lost.iter().for_each(|peer| _ = self.handle_loss(*peer));
     }
 
@@ -130,15 +130,15 @@ impl LiveGroup {
 
     pub fn leave(&mut self) {
         match &mut self.life {
-            Life::Begun(group) => group.leave(),
-            life => (*life, self.left) = (Life::Dropped, true),
+            GroupLife::Begun(group) => group.leave(),
+            life => (*life, self.left) = (GroupLife::Dropped, true),
         }
     }
 
     #[inline]
     pub fn poll_event(&mut self) -> Option<GroupEvent> {
         let event = match &mut self.life {
-            Life::Begun(group) => group.poll_event(),
+            GroupLife::Begun(group) => group.poll_event(),
             _ => std::mem::take(&mut self.left).then_some(GroupEvent::Left),
         }?;
         if let GroupEvent::View(_) = event {
@@ -164,7 +164,7 @@ impl LiveGroup {
     /// Time has gone on. Where nobody has let this process in for long, the name is looked for once more, as the answer
     /// says: who was asked may be no member any more.
     pub fn handle_time(&mut self, now_ms: u64) -> Option<GroupMember> {
-        let Life::Begun(group) = &mut self.life else {
+        let GroupLife::Begun(group) = &mut self.life else {
             self.asked_ms = now_ms;
             return None;
         };
@@ -174,7 +174,7 @@ impl LiveGroup {
     }
 
     fn seek(&mut self) -> GroupMember {
-        (self.life, self.number, self.contact) = (Life::Sought, 0, None);
+        (self.life, self.number, self.contact) = (GroupLife::Sought, 0, None);
         self.member
     }
 
@@ -182,7 +182,7 @@ impl LiveGroup {
     /// more, as the answer says.
     pub fn handle_loss(&mut self, of: Peer) -> Option<GroupMember> {
         let contact = self.contact;
-        let Life::Begun(group) = &mut self.life else { return None };
+        let GroupLife::Begun(group) = &mut self.life else { return None };
         let members = group.view().members.iter().copied().chain(contact);
         let dead: BTreeSet<_> = members.filter(|member| member::peer(*member) == of).collect();
         dead.iter().for_each(|member| group.handle_death(*member));
@@ -194,10 +194,10 @@ impl LiveGroup {
 
     /// Sends what the machine has to say.
     #[inline]
-    pub fn send_words(&mut self, endpoint: &mut Endpoint, parcels: &mut Parcels, outbox: &mut Outbox) {
+    pub fn send_words(&mut self, endpoint: &mut Endpoint, missives: &mut Missives, outbox: &mut WordOutbox) {
         let (group, me) = (self.number, self.member);
         let Some(machine) = self.machine_mut() else { return };
-        let mut sender = Sender { endpoint, parcels, group, me };
+        let mut sender = WordSender { endpoint, missives, group, me };
         while let Some((to, word)) = machine.poll_word() {
             match to {
                 WordTo::One(one) => outbox.take(&mut sender, std::iter::once(one), &word),

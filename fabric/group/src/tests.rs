@@ -6,7 +6,7 @@ const CONTEXT: u32 = 40;
 
 struct Process {
     endpoint: Endpoint,
-    groups: Groups,
+    groups: OrderedGroups,
     events: Vec<(GroupId, GroupEvent)>,
 }
 
@@ -17,7 +17,7 @@ impl World {
         let segment = Segment::create(size).expect("memory");
         let process = |me| {
             let mut endpoint = Endpoint::join_segment(segment.clone(), me).expect("a member");
-            let groups = Groups::new(&mut endpoint, CONTEXT);
+            let groups = OrderedGroups::new(&mut endpoint, CONTEXT);
             Some(Process { endpoint, groups, events: Vec::new() })
         };
         Self((0..size).map(process).collect())

@@ -4,7 +4,7 @@
 //! An interface has one [`Messenger`]. What has no call here it does with the endpoint itself ([`Messenger::with`],
 //! [`Messenger::wait`]). [`TreePlace`] is for what all processes do together.
 //!
-//! [`ready`] has receives for interfaces that take messages of anybody, and [`parcels`] messages of any length for them.
+//! [`ready`] has receives for interfaces that take messages of anybody, and [`missives`] messages of any length for them.
 //!
 //! Invariants:
 //! - A buffer that is given by reference is the fabric's until the call returns, and no longer. One that is given away
@@ -13,7 +13,7 @@
 //!
 //! Test: `cargo test -p weft-ports`.
 
-pub mod parcels;
+pub mod missives;
 mod raw;
 pub mod ready;
 mod receive;

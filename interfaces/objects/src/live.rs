@@ -1,4 +1,4 @@
-//! The processes of a job: the machine beside an endpoint, with a group for its order and parcels for its messages.
+//! The processes of a job: the machine beside an endpoint, with a group for its order and missives for its messages.
 //!
 //! All moves where a thread waits or polls; there is no thread of its own. A process that computes for long keeps those
 //! waiting who need an object that is there only.
@@ -10,8 +10,8 @@ use crate::runtime::{Effect, Runtime};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use weft_group::{GroupError, GroupEvent, GroupId, GroupRules, GroupView, Groups, USUAL_RULES, process_of};
-use weft_ports::parcels::Parcels;
+use weft_group::{GroupError, GroupEvent, GroupId, GroupRules, GroupView, OrderedGroups, USUAL_RULES, process_of};
+use weft_ports::missives::Missives;
 use weft_ports::{Companion, Endpoint, InterfaceName, Messenger, Peer, Waiting};
 
 static MESSENGER: Messenger<Work> = Messenger::new();
@@ -32,9 +32,9 @@ fn waiting(call: &'static str) -> Waiting {
 
 /// What is kept beside the endpoint.
 struct Work {
-    groups: Groups,
+    groups: OrderedGroups,
     group: GroupId,
-    letters: Parcels,
+    letters: Missives,
     runtime: Runtime,
     /// For the order, and not taken yet.
     unsent: VecDeque<Arc<[u8]>>,
@@ -46,8 +46,8 @@ struct Work {
 impl Work {
     fn new(endpoint: &mut Endpoint) -> Result<Self, GroupError> {
         let (me, size) = (endpoint.me().0, endpoint.world_size());
-        let mut groups = Groups::new(endpoint, ORDER);
-        let mut letters = Parcels::new(DIRECT);
+        let mut groups = OrderedGroups::new(endpoint, ORDER);
+        let mut letters = Missives::new(DIRECT);
         letters.post(endpoint);
         let group = groups.join(endpoint, GROUP, RULES)?;
         let (unsent, members) = (VecDeque::new(), BTreeSet::new());
@@ -63,10 +63,10 @@ impl Work {
             let Some(event) = self.groups.take_event(endpoint, self.group) else { break };
             self.on_event(event);
         }
-        while let Some(parcel) = self.letters.next(endpoint) {
-            let bytes = parcel.tail.as_deref().unwrap_or_else(|| parcel.bytes());
-            self.runtime.handle_direct(parcel.from.0, bytes);
-            self.letters.give_back(parcel);
+        while let Some(missive) = self.letters.next(endpoint) {
+            let bytes = missive.tail.as_deref().unwrap_or_else(|| missive.bytes());
+            self.runtime.handle_direct(missive.from.0, bytes);
+            self.letters.give_back(missive);
         }
         self.flush(endpoint);
     }

@@ -1,4 +1,4 @@
-//! Groups of platforms, whose members get the same messages in the same order. The order is made elsewhere
+//! OrderedGroups of platforms, whose members get the same messages in the same order. The order is made elsewhere
 //! ([`weft_group`]); here are the members' handlers, and what has no room to leave yet.
 //!
 //! No more is taken of what has come than handlers run, so that who sends faster waits.
@@ -8,7 +8,7 @@ use crate::upcalls::{GroupFunction, OrderedUpcall, Upcalls};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weft_fabric::Endpoint;
-use weft_group::{GroupEvent, GroupId, GroupMember, Groups};
+use weft_group::{GroupEvent, GroupId, GroupMember, OrderedGroups};
 
 /// Messages of groups that wait for their upcalls, at most.
 const ORDERED: usize = 256;
@@ -37,14 +37,14 @@ pub struct PandaGroup {
 
 /// All groups of this platform, by their numbers.
 pub struct PandaGroups {
-    pub groups: Groups,
+    pub groups: OrderedGroups,
     pub all: Vec<Option<PandaGroup>>,
 }
 
 impl PandaGroups {
     /// With the context of that number and the next one.
     pub fn new(endpoint: &mut Endpoint, context: u32) -> Self {
-        Self { groups: Groups::new(endpoint, context), all: Vec::new() }
+        Self { groups: OrderedGroups::new(endpoint, context), all: Vec::new() }
     }
 
     /// Takes in what has come, as far as there is room for upcalls.
@@ -107,7 +107,7 @@ impl PandaGroup {
     }
 
     #[inline]
-    pub fn send_unsent(&mut self, groups: &mut Groups, endpoint: &mut Endpoint) {
+    pub fn send_unsent(&mut self, groups: &mut OrderedGroups, endpoint: &mut Endpoint) {
         while let Some(next) = self.unsent.front() {
             // What is sent to a group that one is no member of any more is thrown away.
             if !groups.try_send(endpoint, self.id, next.clone()).unwrap_or(true) {

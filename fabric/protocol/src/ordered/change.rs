@@ -11,7 +11,7 @@
 //! One case is not seen: some who were cut off from the rest, let others in and then died.
 
 use super::{
-    Ballot, GroupBreach, GroupEvent, GroupMember, GroupView, OrderedGroup, Placed, Saying, Standing, Successor,
+    Ballot, GroupBreach, GroupEvent, GroupMember, GroupStanding, GroupView, OrderedGroup, Placed, Saying, Successor,
     Unplaced, WordTo,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -120,7 +120,7 @@ impl ViewChange {
 impl OrderedGroup {
     /// Looks whether the view must be changed, and does what is to be done for that now.
     pub(super) fn reconsider(&mut self) {
-        if self.standing != Standing::In {
+        if self.standing != GroupStanding::In {
             return;
         }
         self.change.dead.remove(&self.me);

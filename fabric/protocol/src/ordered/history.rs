@@ -16,7 +16,7 @@ pub struct Placed {
 
 /// Messages by their sequence numbers, from the lowest that is kept.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct ViewHistory {
     first: u64,
     kept: VecDeque<Option<Placed>>,
     /// All below are here, or were.
@@ -24,7 +24,7 @@ pub(super) struct History {
     bytes: usize,
 }
 
-impl History {
+impl ViewHistory {
     /// Where all below `next` are over.
     pub fn new(next: u64) -> Self {
         Self { first: next, kept: VecDeque::new(), next, bytes: 0 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_its_turn_is_kept() {
-        let mut history = History::new(5);
+        let mut history = ViewHistory::new(5);
         history.insert(7, message(7));
         history.insert(5, message(5));
         assert_eq!((history.next(), history.early(), history.bytes()), (6, vec![7], 20));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_forgotten() {
-        let mut history = History::new(0);
+        let mut history = ViewHistory::new(0);
         history.insert(0, message(0));
         history.insert(2, message(2));
         history.forget_below(9);

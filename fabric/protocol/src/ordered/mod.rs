@@ -34,8 +34,8 @@ mod views;
 mod word;
 
 use change::ViewChange;
-use history::History;
 pub use history::Placed;
+use history::ViewHistory;
 use sequencer::Sequencer;
 use silence::SilenceWatch;
 use std::collections::VecDeque;
@@ -108,7 +108,7 @@ pub enum GroupEvent {
 pub struct GroupBreach;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum GroupStanding {
     /// Has asked this member to be let in.
     Joining(GroupMember),
     In,
@@ -125,9 +125,9 @@ struct Unplaced {
 pub struct OrderedGroup {
     me: GroupMember,
     rules: GroupRules,
-    standing: Standing,
+    standing: GroupStanding,
     view: GroupView,
-    history: History,
+    history: ViewHistory,
     /// All below were handed to the user.
     delivered: u64,
     /// All members have what is below.
@@ -152,25 +152,25 @@ pub struct OrderedGroup {
 impl OrderedGroup {
     /// A new group of this process alone.
     pub fn create(me: GroupMember, rules: GroupRules) -> Self {
-        let mut group = Self::empty(me, rules, Standing::In);
+        let mut group = Self::empty(me, rules, GroupStanding::In);
         group.enter(GroupView { number: 1, members: vec![me] }, 0);
         group
     }
 
     /// One that a member is asked to let this process into.
     pub fn join(me: GroupMember, rules: GroupRules, contact: GroupMember) -> Self {
-        let mut group = Self::empty(me, rules, Standing::Joining(contact));
+        let mut group = Self::empty(me, rules, GroupStanding::Joining(contact));
         group.ask_to_join(contact);
         group
     }
 
-    fn empty(me: GroupMember, rules: GroupRules, standing: Standing) -> Self {
+    fn empty(me: GroupMember, rules: GroupRules, standing: GroupStanding) -> Self {
         Self {
             me,
             rules,
             standing,
             view: GroupView::default(),
-            history: History::new(0),
+            history: ViewHistory::new(0),
             delivered: 0,
             stable: 0,
             told: 0,
@@ -188,8 +188,8 @@ impl OrderedGroup {
 
     /// Asks another member, since the one that was asked is gone.
     pub fn ask_to_join(&mut self, contact: GroupMember) {
-        if let Standing::Joining(_) = self.standing {
-            self.standing = Standing::Joining(contact);
+        if let GroupStanding::Joining(_) = self.standing {
+            self.standing = GroupStanding::Joining(contact);
             self.say(WordTo::One(contact), Saying::Join { member: self.me });
         }
     }
@@ -200,12 +200,12 @@ impl OrderedGroup {
 
     /// Whether this process is a member.
     pub fn has_view(&self) -> bool {
-        self.standing == Standing::In
+        self.standing == GroupStanding::In
     }
 
     /// Whether this process is not a member any more.
     pub fn is_over(&self) -> bool {
-        self.standing == Standing::Over
+        self.standing == GroupStanding::Over
     }
 
     /// Messages of this process that have no place yet.
@@ -215,7 +215,7 @@ impl OrderedGroup {
 
     /// Whether a message can be sent now.
     pub fn has_room(&self) -> bool {
-        self.standing == Standing::In && self.own.len() < self.rules.window
+        self.standing == GroupStanding::In && self.own.len() < self.rules.window
     }
 
     /// Sends a message to all members, this process among them, if there is room.
@@ -235,7 +235,7 @@ impl OrderedGroup {
     /// Wants to be no member any more. What was sent before and has no place yet is lost.
     pub fn leave(&mut self) {
         match self.standing {
-            Standing::In => {
+            GroupStanding::In => {
                 self.change.note_leaver(self.me);
                 self.reconsider();
             }
@@ -262,7 +262,7 @@ impl OrderedGroup {
             return self.events.pop_front().map(|(_, event)| event);
         }
         let end = if self.rules.safe { self.history.next().min(self.stable) } else { self.history.next() };
-        if self.delivered >= end || self.standing == Standing::Over && self.events.is_empty() {
+        if self.delivered >= end || self.standing == GroupStanding::Over && self.events.is_empty() {
             return None;
         }
         let message = self.history.get(self.delivered)?.clone();
@@ -282,20 +282,20 @@ impl OrderedGroup {
             self.reconsider();
         }
         match (self.standing, word.saying) {
-            (Standing::In, Saying::Ping) if word.view >= self.view.number => self.answer_ping(from),
+            (GroupStanding::In, Saying::Ping) if word.view >= self.view.number => self.answer_ping(from),
             (_, Saying::Pong) => {}
-            (Standing::In, Saying::Join { member }) => self.on_join(member),
-            (Standing::In, Saying::Leave { member }) => self.on_leave(member),
-            (Standing::In, Saying::Behind) => self.tell_decided(from, word.view),
-            (Standing::In, Saying::Excluded) if word.view > self.view.number => {
+            (GroupStanding::In, Saying::Join { member }) => self.on_join(member),
+            (GroupStanding::In, Saying::Leave { member }) => self.on_leave(member),
+            (GroupStanding::In, Saying::Behind) => self.tell_decided(from, word.view),
+            (GroupStanding::In, Saying::Excluded) if word.view > self.view.number => {
                 self.end(GroupEvent::Excluded, self.delivered);
             }
-            (Standing::In | Standing::Joining(_), saying) if word.view > self.view.number => {
+            (GroupStanding::In | GroupStanding::Joining(_), saying) if word.view > self.view.number => {
                 return self.on_ahead(from, GroupWord { view: word.view, saying });
             }
-            (Standing::In, saying) if word.view == self.view.number => return self.on_current(from, saying),
-            (Standing::In, saying) => self.on_late(from, word.view, &saying),
-            (Standing::Over, saying) => self.on_over(from, word.view, &saying),
+            (GroupStanding::In, saying) if word.view == self.view.number => return self.on_current(from, saying),
+            (GroupStanding::In, saying) => self.on_late(from, word.view, &saying),
+            (GroupStanding::Over, saying) => self.on_over(from, word.view, &saying),
             _ => {}
         }
         Ok(())
@@ -336,8 +336,8 @@ impl OrderedGroup {
 
     /// Is no member any more, once all below `at` has been delivered.
     fn end(&mut self, event: GroupEvent, at: u64) {
-        if self.standing != Standing::Over {
-            self.standing = Standing::Over;
+        if self.standing != GroupStanding::Over {
+            self.standing = GroupStanding::Over;
             self.own.clear();
             // What it has decided is not to be lost.
             self.out.retain(|(_, word)| matches!(word.saying, Saying::Install { .. }));

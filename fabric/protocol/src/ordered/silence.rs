@@ -1,6 +1,6 @@
 //! Who is waited for, and has said nothing for long. Nobody is asked anything while nobody is waited for.
 
-use super::{GroupMember, OrderedGroup, Saying, Standing, WordTo};
+use super::{GroupMember, GroupStanding, OrderedGroup, Saying, WordTo};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who is waited for is asked so often before it is silent.
@@ -53,7 +53,7 @@ impl OrderedGroup {
                 pings.push(member);
             }
         }
-        let joins = matches!(self.standing, Standing::Joining(_));
+        let joins = matches!(self.standing, GroupStanding::Joining(_));
         for member in pings {
             let asked = if joins { Saying::Join { member: self.me } } else { Saying::Ping };
             self.say(WordTo::One(member), asked);
@@ -81,9 +81,9 @@ impl OrderedGroup {
 
     fn awaited(&self) -> BTreeSet<GroupMember> {
         match self.standing {
-            Standing::Joining(contact) => return BTreeSet::from([contact]),
-            Standing::Over => return BTreeSet::new(),
-            Standing::In => {}
+            GroupStanding::Joining(contact) => return BTreeSet::from([contact]),
+            GroupStanding::Over => return BTreeSet::new(),
+            GroupStanding::In => {}
         }
         let mut awaited: BTreeSet<_> = self.change.awaited(self.me, &self.view).into_iter().collect();
         match &self.sequencer {

@@ -1,26 +1,26 @@
 //! What is said between those who are in different views, or in none: who comes, who goes, who is behind.
 
-use super::history::History;
-use super::{GroupBreach, GroupMember, GroupWord, OrderedGroup, Saying, Standing, Successor, WordTo};
+use super::history::ViewHistory;
+use super::{GroupBreach, GroupMember, GroupStanding, GroupWord, OrderedGroup, Saying, Successor, WordTo};
 
 impl OrderedGroup {
     /// A word of a view that comes after that of this process.
     pub(super) fn on_ahead(&mut self, from: GroupMember, word: GroupWord) -> Result<(), GroupBreach> {
         match word {
             GroupWord { view, saying: Saying::Install { successor } }
-                if matches!(self.standing, Standing::Joining(_)) =>
+                if matches!(self.standing, GroupStanding::Joining(_)) =>
             {
                 if successor.members.contains(&self.me) {
-                    self.history = History::new(successor.next);
+                    self.history = ViewHistory::new(successor.next);
                     self.delivered = successor.next;
-                    self.standing = Standing::In;
+                    self.standing = GroupStanding::In;
                     let none = Successor { rest: Vec::new(), ..*successor };
                     self.install(view, none);
                 }
             }
             word => {
                 if self.ahead.iter().all(|(other, _)| *other != from) {
-                    let is_in = self.standing == Standing::In;
+                    let is_in = self.standing == GroupStanding::In;
                     self.say(WordTo::One(from), if is_in { Saying::Behind } else { Saying::Join { member: self.me } });
                 }
                 self.ahead.push_back((from, word));

@@ -124,13 +124,13 @@ pub struct GroupWord {
 pub const ORDERED_HEAD: usize = 32;
 
 /// Where a message's own bytes are not copied behind the rest: they are the last of the word.
-pub type Tail<'a> = &'a [u8];
+pub type WordTail<'a> = &'a [u8];
 
 impl GroupWord {
     /// The bytes of the word but for its tail, which follows.
-    pub fn write<'a>(&'a self, into: &mut Vec<u8>) -> Tail<'a> {
+    pub fn write<'a>(&'a self, into: &mut Vec<u8>) -> WordTail<'a> {
         into.clear();
-        let mut out = Writer(into);
+        let mut out = WordWriter(into);
         match &self.saying {
             Saying::Submit { number, received, bytes } => {
                 out.head(1, *number, self.view).long(*received);
@@ -183,7 +183,7 @@ impl GroupWord {
 
     /// What a member has written; `None` if it is no word. The tail is apart where it came so.
     pub fn read(bytes: &[u8], tail: Option<Arc<[u8]>>) -> Option<Self> {
-        let mut from = Reader(bytes, tail);
+        let mut from = WordReader(bytes, tail);
         let (kind, number, view) = (from.int()?, from.int()?, from.int()?);
         let saying = match kind {
             1 => Saying::Submit { number, received: from.long()?, bytes: from.all() },
@@ -225,9 +225,9 @@ impl GroupWord {
     }
 }
 
-struct Writer<'a>(&'a mut Vec<u8>);
+struct WordWriter<'a>(&'a mut Vec<u8>);
 
-impl Writer<'_> {
+impl WordWriter<'_> {
     fn head(&mut self, kind: u32, number: u32, view: u32) -> &mut Self {
         self.int(kind).int(number).int(view)
     }
@@ -262,9 +262,9 @@ impl Writer<'_> {
     }
 }
 
-struct Reader<'a>(&'a [u8], Option<Arc<[u8]>>);
+struct WordReader<'a>(&'a [u8], Option<Arc<[u8]>>);
 
-impl Reader<'_> {
+impl WordReader<'_> {
     fn int(&mut self) -> Option<u32> {
         let (value, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

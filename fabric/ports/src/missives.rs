@@ -21,7 +21,7 @@ const ANNOUNCED: i32 = 1 << 30;
 const RECLAIMED: usize = 16;
 
 /// What has come.
-pub struct Parcel {
+pub struct Missive {
     pub from: Peer,
     /// Below 2^30.
     pub tag: i32,
@@ -34,39 +34,39 @@ pub struct Parcel {
     pub tail: Option<Arc<[u8]>>,
 }
 
-impl Parcel {
+impl Missive {
     /// The head, with the tail behind it where that came with it.
     pub fn bytes(&self) -> &[u8] {
         &bytes_of(&self.room, self.end)[self.begin..]
     }
 }
 
-/// A parcel whose tail is on its way.
-struct Coming {
+/// A missive whose tail is on its way.
+struct ComingTail {
     request: RequestId,
-    parcel: Parcel,
+    missive: Missive,
 }
 
 /// What has not left yet.
-struct Tail {
+struct LeavingTail {
     request: RequestId,
     to: Peer,
     _bytes: Arc<[u8]>,
 }
 
-/// The parcels of a context; the next one is used, too.
-pub struct Parcels {
+/// The missives of a context; the next one is used, too.
+pub struct Missives {
     context: u32,
     ready: ReadyReceives,
-    coming: Vec<Coming>,
+    coming: Vec<ComingTail>,
     /// What came behind those.
     kept: VecDeque<(Outcome, Room)>,
-    leaving: Vec<Tail>,
+    leaving: Vec<LeavingTail>,
     number: i32,
     whole: Vec<u8>,
 }
 
-impl Parcels {
+impl Missives {
     pub fn new(context: u32) -> Self {
         let ready = ReadyReceives::new(context, WHOLE_BYTES);
         let (coming, kept, leaving) = (Vec::new(), VecDeque::new(), Vec::new());
@@ -79,7 +79,7 @@ impl Parcels {
         self.ready.post(endpoint);
     }
 
-    /// Sends a parcel to each of these, with a tag below 2^30.
+    /// Sends a missive to each of these, with a tag below 2^30.
     #[inline]
     pub fn send(
         &mut self,
@@ -138,7 +138,7 @@ impl Parcels {
         }
         // SAFETY: the bytes are kept in `leaving`, and nobody changes what is shared, until the request is complete.
         let request = unsafe { endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) };
-        self.leaving.push(Tail { request, to, _bytes: bytes });
+        self.leaving.push(LeavingTail { request, to, _bytes: bytes });
     }
 
     /// Frees what has left. True if all has.
@@ -152,13 +152,13 @@ impl Parcels {
         self.leaving.iter().map(|tail| tail.to)
     }
 
-    /// The next parcel that has come.
+    /// The next missive that has come.
     #[inline]
-    pub fn next(&mut self, endpoint: &mut Endpoint) -> Option<Parcel> {
+    pub fn next(&mut self, endpoint: &mut Endpoint) -> Option<Missive> {
         if self.coming.is_empty() && self.kept.is_empty() {
             let (outcome, room) = self.ready.next(endpoint)?;
             if outcome.fault.is_none() && outcome.tag & ANNOUNCED == 0 {
-                return Some(parcel(&outcome, room, 0));
+                return Some(missive(&outcome, room, 0));
             }
             self.kept.push_back((outcome, room));
         }
@@ -166,17 +166,17 @@ impl Parcels {
     }
 
     #[cold]
-    fn next_behind_tails(&mut self, endpoint: &mut Endpoint) -> Option<Parcel> {
+    fn next_behind_tails(&mut self, endpoint: &mut Endpoint) -> Option<Missive> {
         if let Some(at) = self.coming.iter().position(|coming| endpoint.is_complete(coming.request)) {
             let coming = self.coming.remove(at);
             let outcome = endpoint.take_outcome(coming.request)?;
-            // A tail that will not come takes its parcel with it: its sender is lost.
-            return if outcome.fault.is_none() { Some(coming.parcel) } else { self.next_behind_tails(endpoint) };
+            // A tail that will not come takes its missive with it: its sender is lost.
+            return if outcome.fault.is_none() { Some(coming.missive) } else { self.next_behind_tails(endpoint) };
         }
         while let Some(next) = self.ready.next(endpoint) {
             self.kept.push_back(next);
         }
-        let waits = |outcome: &Outcome| self.coming.iter().any(|coming| coming.parcel.from == outcome.peer);
+        let waits = |outcome: &Outcome| self.coming.iter().any(|coming| coming.missive.from == outcome.peer);
         let at = self.kept.iter().position(|(outcome, _)| !waits(outcome))?;
         let (outcome, room) = self.kept.remove(at)?;
         if outcome.fault.is_some() {
@@ -184,7 +184,7 @@ impl Parcels {
             return self.next_behind_tails(endpoint);
         }
         if outcome.tag & ANNOUNCED == 0 {
-            return Some(parcel(&outcome, room, 0));
+            return Some(missive(&outcome, room, 0));
         }
         self.receive_tail(endpoint, &outcome, room);
         self.next_behind_tails(endpoint)
@@ -202,11 +202,11 @@ impl Parcels {
         let place = Arc::get_mut(&mut tail).map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr);
         // SAFETY: the tail is kept in `coming`, and not looked at, until the request is complete.
         let request = unsafe { endpoint.post_receive(from, place, length as usize) };
-        let parcel = Parcel { tail: Some(tail), ..parcel(outcome, room, 16) };
-        self.coming.push(Coming { request, parcel });
+        let missive = Missive { tail: Some(tail), ..missive(outcome, room, 16) };
+        self.coming.push(ComingTail { request, missive });
     }
 
-    /// Takes the memory of a parcel back.
+    /// Takes the memory of a missive back.
     #[inline]
     pub fn give_back(&mut self, room: impl Into<Room>) {
         self.ready.give_back(room.into());
@@ -218,21 +218,21 @@ impl Parcels {
         for coming in self.coming.drain(..) {
             if !endpoint.cancel_receive(coming.request) && !endpoint.is_complete(coming.request) {
                 // It is being written into, and will be until the end.
-                std::mem::forget(coming.parcel);
+                std::mem::forget(coming.missive);
             }
         }
     }
 }
 
-impl From<Parcel> for Room {
-    fn from(parcel: Parcel) -> Self {
-        parcel.room
+impl From<Missive> for Room {
+    fn from(missive: Missive) -> Self {
+        missive.room
     }
 }
 
-fn parcel(outcome: &Outcome, room: Room, begin: usize) -> Parcel {
+fn missive(outcome: &Outcome, room: Room, begin: usize) -> Missive {
     let end = (outcome.length as usize).min(8 * room.len());
-    Parcel { from: outcome.peer, tag: outcome.tag & !ANNOUNCED, source: outcome.source, room, begin, end, tail: None }
+    Missive { from: outcome.peer, tag: outcome.tag & !ANNOUNCED, source: outcome.source, room, begin, end, tail: None }
 }
 
 #[cfg(test)]
@@ -241,11 +241,11 @@ mod tests {
     use weft_fabric::Segment;
 
     #[test]
-    fn parcels_of_any_length_come_in_the_order_of_sending() {
+    fn missives_of_any_length_come_in_the_order_of_sending() {
         let segment = Segment::create(2).expect("memory");
         let mut one = Endpoint::join_segment(segment.clone(), 0).expect("a member");
         let mut other = Endpoint::join_segment(segment, 1).expect("a member");
-        let (mut sends, mut takes) = (Parcels::new(5), Parcels::new(5));
+        let (mut sends, mut takes) = (Missives::new(5), Missives::new(5));
         takes.post(&mut other);
         let lengths = [0, 8, 100_000, 3, WHOLE_BYTES, WHOLE_BYTES + 1, 7, 3_000_000, 1];
         let mut came = Vec::new();
@@ -259,15 +259,15 @@ mod tests {
             one.progress();
             other.progress();
             takes.post(&mut other);
-            while let Some(parcel) = takes.next(&mut other) {
-                let tail = parcel.tail.as_deref().unwrap_or_default();
-                let bytes = [parcel.bytes(), tail].concat();
-                let at = parcel.tag as usize;
-                assert_eq!((at, parcel.from, parcel.source), (came.len(), Peer(0), 9));
+            while let Some(missive) = takes.next(&mut other) {
+                let tail = missive.tail.as_deref().unwrap_or_default();
+                let bytes = [missive.bytes(), tail].concat();
+                let at = missive.tag as usize;
+                assert_eq!((at, missive.from, missive.source), (came.len(), Peer(0), 9));
                 assert_eq!(bytes.len(), lengths[at] + if at == 5 { 20_000 } else { 3 });
                 assert!(bytes.iter().all(|byte| *byte == at as u8));
                 came.push(at);
-                takes.give_back(parcel);
+                takes.give_back(missive);
             }
         }
         while !sends.reclaim(&mut one) {
