@@ -29,7 +29,7 @@ pub use calls::{GroupCalls, HasGroups};
 use directory::{Directory, DirectoryWord, FoundName, LONGEST_NAME};
 use live::LiveGroup;
 use outbox::WordOutbox;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,6 +43,8 @@ use weft_ports::missives::{Missive, Missives};
 const LOOK: Duration = Duration::from_millis(20);
 /// The tag of words about names; groups have numbers from 1 on.
 const NAMES: i32 = 0;
+/// Groups that are over and kept, at most.
+const KEPT: usize = 16;
 /// Words for groups that this process does not know yet, at most.
 const EARLY: usize = 4096;
 
@@ -99,6 +101,8 @@ pub struct OrderedGroups {
     /// What came before it was known which group it is for.
     early: Vec<Missive>,
     lost: BTreeSet<Peer>,
+    /// How often this process has joined the groups of these names before.
+    turns: BTreeMap<String, u32>,
     begun: Instant,
     ids: u32,
     /// Something was said that has not left.
@@ -119,6 +123,7 @@ impl OrderedGroups {
             all: Vec::new(),
             early: Vec::new(),
             lost: BTreeSet::new(),
+            turns: BTreeMap::new(),
             begun: Instant::now(),
             ids: 0,
             unsent: false,
@@ -137,13 +142,25 @@ impl OrderedGroups {
         if self.all.iter().any(|group| group.is_named(name) && !group.is_over()) {
             return Err(GroupError::Joined(name.to_owned()));
         }
-        let turn = self.all.iter().filter(|group| group.is_named(name)).count() as u32;
+        let turn = *self.turns.entry(name.to_owned()).and_modify(|turn| *turn += 1).or_default();
+        self.forget_old();
         self.ids += 1;
         let group = LiveGroup::new(GroupId(self.ids), name, member::member(self.me, turn), rules);
         self.directory.find(name, group.member());
         self.all.push(group);
         self.settle(endpoint);
         Ok(GroupId(self.ids))
+    }
+
+    /// Of the groups that are over the latest ones are kept: they know what others may ask for.
+    fn forget_old(&mut self) {
+        let over = self.all.iter().filter(|group| group.is_over()).count();
+        let mut surplus = over.saturating_sub(KEPT);
+        self.all.retain(|group| {
+            let goes = surplus > 0 && group.is_over();
+            surplus -= usize::from(goes);
+            !goes
+        });
     }
 
     /// Wants to be no member any more; an event tells when this is so. What has no place yet is lost.

@@ -141,3 +141,16 @@ fn the_sequencer_s_process_leaves_the_job_and_the_others_go_on() {
         (0..2).all(|at| world.process(others[at]).groups.view(new[at]).is_some_and(|view| view.members.len() == 2))
     });
 }
+
+#[test]
+fn groups_that_are_over_are_forgotten_in_time() {
+    let mut world = World::new(1);
+    for _ in 0..2 * KEPT {
+        let id = world.join(0, "board");
+        world.until_members(&[id], 1);
+        let Process { endpoint, groups, .. } = world.process(0);
+        groups.leave(endpoint, id);
+        world.until(|world| world.process(0).events.last() == Some(&(id, GroupEvent::Left)));
+    }
+    assert!(world.process(0).groups.all.len() <= KEPT + 2);
+}

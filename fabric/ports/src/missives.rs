@@ -224,6 +224,14 @@ impl Missives {
     }
 }
 
+/// What is still on its way may be written into, or read: its memory is never given back.
+impl Drop for Missives {
+    fn drop(&mut self) {
+        self.coming.drain(..).for_each(std::mem::forget);
+        self.leaving.drain(..).for_each(std::mem::forget);
+    }
+}
+
 impl From<Missive> for Room {
     fn from(missive: Missive) -> Self {
         missive.room

@@ -97,6 +97,13 @@ impl ReadyReceives {
     }
 }
 
+/// What was not withdrawn may still be written into: its memory is never given back.
+impl Drop for ReadyReceives {
+    fn drop(&mut self) {
+        self.ready.drain(..).for_each(|(_, room)| std::mem::forget(room));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
