@@ -35,7 +35,7 @@ pub trait GroupCalls {
     /// Leaves a group, and waits until it has.
     fn leave_group(&self, call: Call, group: GroupId);
 
-    /// Gives all groups up, before the messenger is closed. Who has not left them has died for the others.
+    /// Waits until all words have left, before the messenger is closed. Who has not left its groups has died for the others.
     fn close_groups(&self, call: Call);
 }
 
@@ -69,6 +69,5 @@ impl<C: HasGroups> GroupCalls for Messenger<C> {
 
     fn close_groups(&self, call: Call) {
         self.wait_both(waiting(call), |endpoint, all| all.groups().has_left(endpoint).then_some(()));
-        self.with_both(|endpoint, all| all.groups().withdraw(endpoint));
     }
 }

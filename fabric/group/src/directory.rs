@@ -2,7 +2,7 @@
 //!
 //! The *registrar* is the lowest process that is not lost. It answers who looks for a name with a member of that group, or
 //! by having him create it. The first member of a view tells the registrar of it. One that becomes registrar because
-//! others are lost asks all that are left, and answers when they have said which groups they are the first member of.
+//! others are lost asks all that are left, and answers when they have said which groups they are members of.
 
 use crate::member::{self, MEMBER_BYTES};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,7 +37,7 @@ pub enum DirectoryWord {
         number: u32,
         members: Vec<GroupMember>,
     },
-    /// A new registrar's: which groups are you the first member of? The answers end with `Told`.
+    /// A new registrar's: which groups are you a member of? The answers end with `Told`.
     Which,
     Told,
 }
@@ -67,7 +67,7 @@ pub struct Directory {
     finds: Vec<(Peer, String, GroupMember)>,
     /// What this process looks for, as whom.
     searches: BTreeMap<String, GroupMember>,
-    /// The groups whose first member this process is.
+    /// The groups that this process is a member of.
     mine: BTreeMap<String, KnownGroup>,
     out: VecDeque<(Peer, DirectoryWord)>,
     found: VecDeque<(String, FoundName)>,
@@ -93,9 +93,17 @@ impl Directory {
         self.living.first().copied().unwrap_or(self.me)
     }
 
-    /// Whose loss is to be looked for: somebody waits for its answer, or for that of this process in its place.
-    pub fn watched(&self) -> Option<Peer> {
-        (!self.searches.is_empty() || !self.finds.is_empty()).then(|| self.registrar())
+    /// Whose loss is to be looked for: somebody waits for their answers, or for that of this process in their place.
+    pub fn watched(&self) -> Vec<Peer> {
+        let waits = !self.searches.is_empty() || !self.finds.is_empty();
+        let awaited = self.awaited.iter().copied().filter(|_| waits);
+        waits.then(|| self.registrar()).into_iter().chain(awaited).collect()
+    }
+
+    /// Who may let others into a group, as far as this process knows as registrar.
+    pub fn members_of(&self, name: &str) -> Vec<Peer> {
+        let members = self.known.get(name).map(|group| group.members.as_slice()).unwrap_or_default();
+        members.iter().map(|member| member::peer(*member)).collect()
     }
 
     /// Looks for a group of this name, which this process wants to be in as `asker`.
@@ -104,16 +112,26 @@ impl Directory {
         self.say(self.registrar(), DirectoryWord::Find { name: name.to_owned(), asker });
     }
 
-    /// The members have changed. Only their first one says so.
+    /// The members have changed. Their first one says so; the others are asked by who becomes registrar, since the first
+    /// one may be among the dead.
     pub fn tell_members(&mut self, name: &str, number: u32, members: &[GroupMember]) {
-        if members.first().is_none_or(|first| member::peer(*first) != self.me) {
-            self.mine.remove(name);
-            if !members.is_empty() {
-                return;
-            }
-        } else {
-            self.mine.insert(name.to_owned(), KnownGroup { number, members: members.to_vec() });
+        self.mine.insert(name.to_owned(), KnownGroup { number, members: members.to_vec() });
+        if members.first().is_some_and(|first| member::peer(*first) == self.me) {
+            self.tell(name, number, members);
         }
+    }
+
+    /// This process is no member any more; with `is_last` nobody is.
+    pub fn tell_end(&mut self, name: &str, number: u32, is_last: bool) {
+        if self.mine.get(name).is_some_and(|group| group.number == number) {
+            self.mine.remove(name);
+        }
+        if is_last {
+            self.tell(name, number, &[]);
+        }
+    }
+
+    fn tell(&mut self, name: &str, number: u32, members: &[GroupMember]) {
         let word = DirectoryWord::Members { name: name.to_owned(), number, members: members.to_vec() };
         self.say(self.registrar(), word);
     }
@@ -299,7 +317,7 @@ mod tests {
         assert_eq!(found[0].1, FoundName::Create { number: 1 });
         assert_eq!(found[1], ("other".to_owned(), FoundName::Create { number: 2 }));
         assert_eq!(all[2].poll_found(), Some(("board".to_owned(), FoundName::Ask { number: 1, contact: B })));
-        all[1].tell_members("board", 1, &[]);
+        all[1].tell_end("board", 1, true);
         exchange(&mut all, &[]);
         all[0].find("board", A);
         exchange(&mut all, &[]);
@@ -309,9 +327,11 @@ mod tests {
     #[test]
     fn who_takes_over_asks_all_before_it_answers() {
         let mut all = three();
-        all[2].find("board", C);
+        all[0].find("board", A);
         exchange(&mut all, &[]);
-        all[2].tell_members("board", 1, &[C]);
+        // The first member is the registrar, and dies as both.
+        all[0].tell_members("board", 1, &[A, C]);
+        all[2].tell_members("board", 1, &[A, C]);
         all[1].handle_loss(Peer(0));
         all[1].find("board", B);
         assert_eq!(all[1].poll_found(), None);
@@ -329,6 +349,17 @@ mod tests {
         all[1].find("board", B);
         exchange(&mut all, &[2]);
         assert_eq!(all[1].poll_found(), Some(("board".to_owned(), FoundName::Create { number: 2 })));
+    }
+
+    #[test]
+    fn who_takes_over_looks_whether_those_it_asks_live() {
+        let mut all = three();
+        all[1].handle_loss(Peer(0));
+        assert_eq!(all[1].watched(), [], "nobody waits for an answer");
+        all[1].find("board", B);
+        assert_eq!(all[1].watched(), [Peer(1), Peer(2)]);
+        all[1].handle_loss(Peer(2));
+        assert_eq!(all[1].poll_found(), Some(("board".to_owned(), FoundName::Create { number: 1 })));
     }
 
     #[test]

@@ -37,12 +37,16 @@ use weft_fabric::ordered::GroupWord;
 pub use weft_fabric::ordered::{GroupEvent, GroupMember, GroupRules, GroupView, Placed};
 use weft_fabric::{Endpoint, Peer};
 use weft_ports::Companion;
-use weft_ports::missives::{Missive, Missives};
+use weft_ports::missives::{LONGEST_BYTES, Missive, Missives};
 
 /// How often it is looked whether a member has died.
 const LOOK: Duration = Duration::from_millis(20);
+/// Most passes in which what the dead have sent is taken.
+const PASSES_TO_TAKE: u32 = 1 << 16;
 /// The tag of words about names; groups have numbers from 1 on.
 const NAMES: i32 = 0;
+/// Longest message of a group: half of what goes at once, so that the end of a view has room beside it.
+pub const LONGEST_MESSAGE: usize = LONGEST_BYTES as usize / 2;
 /// Groups that are over and kept, at most.
 const KEPT: usize = 16;
 /// Words for groups that this process does not know yet, at most.
@@ -71,6 +75,8 @@ pub enum GroupError {
     Joined(String),
     /// This process is not, or no longer, a member.
     Over,
+    /// A message has so many bytes, which are too many.
+    Long(usize),
 }
 
 impl fmt::Display for GroupError {
@@ -80,6 +86,7 @@ impl fmt::Display for GroupError {
                 write!(f, "a group's name has 1 to {LONGEST_NAME} bytes, not {}: '{name:.40}'", name.len())
             }
             Self::Joined(name) => write!(f, "this process is a member of group '{name}' already"),
+            Self::Long(bytes) => write!(f, "a message to a group has at most {LONGEST_MESSAGE} bytes, not {bytes}"),
             Self::Over => write!(f, "this process is no member of the group any more"),
         }
     }
@@ -90,6 +97,11 @@ impl std::error::Error for GroupError {}
 /// The process that a member is.
 pub fn process_of(member: GroupMember) -> Peer {
     member::peer(member)
+}
+
+/// As far as the fabric knows.
+fn is_dead(endpoint: &Endpoint, peer: Peer) -> bool {
+    endpoint.is_lost(peer) || endpoint.has_ended(peer)
 }
 
 /// The groups of a process.
@@ -192,6 +204,9 @@ impl OrderedGroups {
     #[inline]
     pub fn try_send_among_others(&mut self, group: GroupId, bytes: Arc<[u8]>) -> Result<bool, GroupError> {
         let at = self.place(group).filter(|at| !self.all[*at].is_over()).ok_or(GroupError::Over)?;
+        if bytes.len() > LONGEST_MESSAGE {
+            return Err(GroupError::Long(bytes.len()));
+        }
         self.unsent = true;
         Ok(self.all[at].try_send(bytes))
     }
@@ -201,13 +216,23 @@ impl OrderedGroups {
     pub fn take_event(&mut self, endpoint: &mut Endpoint, group: GroupId) -> Option<GroupEvent> {
         let at = self.place(group)?;
         let event = self.all[at].poll_event()?;
-        if let GroupEvent::View(view) = &event {
-            let group = &self.all[at];
-            self.directory.tell_members(group.name(), group.number(), &view.members);
-            self.send_names(endpoint);
+        let group = &self.all[at];
+        match &event {
+            GroupEvent::View(view) => self.directory.tell_members(group.name(), group.number(), &view.members),
+            GroupEvent::Left | GroupEvent::Excluded => {
+                self.directory.tell_end(group.name(), group.number(), group.has_nobody());
+            }
+            GroupEvent::Message { .. } => return Some(self.settled(endpoint, at, event)),
         }
+        self.send_names(endpoint);
+        Some(self.settled(endpoint, at, event))
+    }
+
+    /// An event that was taken: what follows from that is said.
+    #[inline]
+    fn settled(&mut self, endpoint: &mut Endpoint, at: usize, event: GroupEvent) -> GroupEvent {
         self.send_words(endpoint, at);
-        Some(event)
+        event
     }
 
     /// Messages of this process that have no place in the order yet.
@@ -268,19 +293,31 @@ impl OrderedGroups {
 
     #[cold]
     fn take_name(&mut self, endpoint: &mut Endpoint, missive: &Missive) {
-        if let Some(word) = DirectoryWord::read(missive.bytes()) {
-            self.directory.handle_word(missive.from, word);
-            self.settle(endpoint);
+        let Some(word) = DirectoryWord::read(missive.bytes()) else { return };
+        if let DirectoryWord::Find { name, .. } = &word {
+            // Nobody may have told the registrar of their deaths.
+            let members = self.directory.members_of(name).into_iter().filter(|peer| *peer != self.me);
+            let dead: Vec<Peer> = members.filter(|peer| is_dead(endpoint, *peer)).collect();
+            dead.into_iter().for_each(|peer| self.lose(endpoint, peer));
         }
+        self.directory.handle_word(missive.from, word);
+        self.settle(endpoint);
     }
 
     /// Does what the directory has found, and says what it has to say.
     fn settle(&mut self, endpoint: &mut Endpoint) {
         while let Some((name, found)) = self.directory.poll_found() {
-            if let Some(group) = self.all.iter_mut().find(|group| group.is_named(&name) && group.is_sought()) {
-                let (FoundName::Create { number } | FoundName::Ask { number, .. }) = found;
-                let contact = if let FoundName::Ask { contact, .. } = found { Some(contact) } else { None };
-                group.begin(number, contact, &self.lost);
+            let (FoundName::Create { number } | FoundName::Ask { number, .. }) = found;
+            let contact = if let FoundName::Ask { contact, .. } = found { Some(contact) } else { None };
+            match self.all.iter_mut().find(|group| group.is_named(&name) && group.is_awaited()) {
+                Some(group) => {
+                    if let Some(asker) = group.begin(number, contact, &self.lost) {
+                        self.directory.find(&name, asker);
+                    }
+                }
+                // It was left before it was found.
+                None if contact.is_none() => self.directory.tell_end(&name, number, true),
+                None => {}
             }
         }
         let early = std::mem::take(&mut self.early);
@@ -299,14 +336,15 @@ impl OrderedGroups {
     /// Sends what a group has to say.
     #[inline]
     fn send_words(&mut self, endpoint: &mut Endpoint, at: usize) {
-        let Self { all, missives, outbox, .. } = self;
+        let Self { all, missives, outbox, lost, .. } = self;
+        all[at].check_view(lost);
         all[at].send_words(endpoint, missives, outbox);
     }
 
     /// Where a pass moved nothing: looks for deaths, and at the clock. True if anything changed.
     pub fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
         self.missives.post(endpoint);
-        if !sleeps || self.all.is_empty() && self.directory.watched().is_none() {
+        if !sleeps || self.longest_sleep().is_none() {
             return false;
         }
         self.missives.reclaim(endpoint);
@@ -330,17 +368,19 @@ impl OrderedGroups {
         let mut watched: BTreeSet<Peer> = self.all.iter().flat_map(LiveGroup::watched).collect();
         watched.extend(self.directory.watched());
         watched.extend(self.missives.leaving_to());
-        watched.remove(&self.me);
-        let dead = |peer: &Peer| {
-            endpoint.attend(*peer);
-            endpoint.is_lost(*peer) || endpoint.has_ended(*peer)
-        };
-        let dead: Vec<Peer> = watched.into_iter().filter(|peer| !self.lost.contains(peer)).filter(dead).collect();
+        watched.iter().filter(|peer| **peer != self.me).for_each(|peer| endpoint.attend(*peer));
+        // Of the others it may be known, too.
+        watched.extend(self.all.iter().flat_map(LiveGroup::peers));
+        let living = watched.into_iter().filter(|peer| *peer != self.me && !self.lost.contains(peer));
+        let dead: Vec<Peer> = living.filter(|peer| is_dead(endpoint, *peer)).collect();
         if dead.is_empty() {
             return self.lost.len() > known;
         }
         // What they have sent has arrived, since they have ended before.
-        while endpoint.progress() {
+        for _ in 0..PASSES_TO_TAKE {
+            if !endpoint.progress() {
+                break;
+            }
             self.advance(endpoint);
         }
         dead.into_iter().for_each(|peer| self.lose(endpoint, peer));
@@ -364,7 +404,7 @@ impl OrderedGroups {
 
     /// How long a thread that waits may sleep before [`Self::idle`] is to be called again.
     pub fn longest_sleep(&self) -> Option<Duration> {
-        let watches = self.all.iter().any(|group| !group.is_alone()) || self.directory.watched().is_some();
+        let watches = self.all.iter().any(|group| !group.is_alone()) || !self.directory.watched().is_empty();
         (watches || self.missives.leaving_to().next().is_some()).then_some(LOOK)
     }
 
@@ -392,5 +432,9 @@ impl Companion for OrderedGroups {
 
     fn longest_sleep(&self) -> Option<Duration> {
         Self::longest_sleep(self)
+    }
+
+    fn withdraw(&mut self, endpoint: &mut Endpoint) {
+        Self::withdraw(self, endpoint);
     }
 }

@@ -33,6 +33,8 @@ pub struct LiveGroup {
     life: GroupLife,
     /// When the contact was asked, or the time that was known then.
     asked_ms: u64,
+    /// Up to which view the machine knows who is lost.
+    view_checked: u32,
     /// Events that are of this process alone.
     left: bool,
 }
@@ -40,7 +42,18 @@ pub struct LiveGroup {
 impl LiveGroup {
     pub fn new(id: GroupId, name: &str, member: GroupMember, rules: GroupRules) -> Self {
         let (name, contact) = (name.to_owned(), None);
-        Self { id, name, member, rules, number: 0, contact, life: GroupLife::Sought, asked_ms: 0, left: false }
+        Self {
+            id,
+            name,
+            member,
+            rules,
+            number: 0,
+            contact,
+            life: GroupLife::Sought,
+            asked_ms: 0,
+            view_checked: 0,
+            left: false,
+        }
     }
 
     pub fn id(&self) -> GroupId {
@@ -65,6 +78,20 @@ impl LiveGroup {
 
     pub fn is_sought(&self) -> bool {
         matches!(self.life, GroupLife::Sought)
+    }
+
+    /// Whether the directory is to answer about it.
+    pub fn is_awaited(&self) -> bool {
+        match &self.life {
+            GroupLife::Sought => true,
+            GroupLife::Begun(group) => !group.has_view() && !group.is_over(),
+            GroupLife::Dropped => false,
+        }
+    }
+
+    /// Whether nobody is a member any more, as this process knows that was the last.
+    pub fn has_nobody(&self) -> bool {
+        self.machine().is_some_and(OrderedGroup::has_nobody)
     }
 
     #[inline]
@@ -106,21 +133,32 @@ impl LiveGroup {
         self.machine().map_or(0, OrderedGroup::unplaced)
     }
 
-    /// The processes whose death is to be looked for.
+    /// The processes whose death is to be looked for; this one has sent them something.
     pub fn watched(&self) -> Vec<Peer> {
         let watched = self.machine().filter(|group| !group.is_over()).map(OrderedGroup::watched);
         watched.into_iter().flatten().chain(self.contact).map(member::peer).collect()
     }
 
-    /// It was found: made by this process, or let in by `contact`.
-    pub fn begin(&mut self, number: u32, contact: Option<GroupMember>, lost: &BTreeSet<Peer>) {
+    /// All members' processes, of which some may be known to be dead without that.
+    pub fn peers(&self) -> impl Iterator<Item = Peer> {
+        let members = self.machine().filter(|group| !group.is_over()).map(|group| group.view().members.as_slice());
+        members.unwrap_or_default().iter().copied().map(member::peer)
+    }
+
+    /// It was found: made by this process, or let in by `contact`. If that one is lost the name is to be looked for again, as
+    /// the answer says.
+    pub fn begin(&mut self, number: u32, contact: Option<GroupMember>, lost: &BTreeSet<Peer>) -> Option<GroupMember> {
+        let again = self.number == number;
         (self.number, self.contact) = (number, contact);
-        let group = match contact {
-            None => OrderedGroup::create(self.member, self.rules),
-            Some(contact) => OrderedGroup::join(self.member, self.rules, contact),
-        };
-        self.life = GroupLife::Begun(Box::new(group));
-        lost.iter().for_each(|peer| _ = self.handle_loss(*peer));
+        match (&mut self.life, contact) {
+            // What the machine has heard already is kept.
+            (GroupLife::Begun(group), Some(contact)) if again => group.ask_to_join(contact),
+            (life, None) => *life = GroupLife::Begun(Box::new(OrderedGroup::create(self.member, self.rules))),
+            (life, Some(contact)) => {
+                *life = GroupLife::Begun(Box::new(OrderedGroup::join(self.member, self.rules, contact)));
+            }
+        }
+        lost.iter().filter_map(|peer| self.handle_loss(*peer)).last()
     }
 
     #[inline]
@@ -170,12 +208,23 @@ impl LiveGroup {
         };
         group.handle_time(now_ms);
         let waits = self.contact.is_some() && !group.has_view() && !group.is_over();
-        (waits && now_ms > self.asked_ms + PATIENCE_MS).then(|| self.seek())
+        (waits && now_ms > self.asked_ms + PATIENCE_MS).then(|| self.seek(now_ms))
     }
 
-    fn seek(&mut self) -> GroupMember {
-        (self.life, self.number, self.contact) = (GroupLife::Sought, 0, None);
+    fn seek(&mut self, now_ms: u64) -> GroupMember {
+        (self.contact, self.asked_ms) = (None, now_ms);
         self.member
+    }
+
+    /// Tells the machine who of its view was lost before it knew that view.
+    #[inline]
+    pub fn check_view(&mut self, lost: &BTreeSet<Peer>) {
+        let number = self.machine().map_or(0, |group| group.view().number);
+        if number != self.view_checked {
+            self.view_checked = number;
+            let dead: Vec<Peer> = self.peers().filter(|peer| lost.contains(peer)).collect();
+            dead.into_iter().for_each(|peer| _ = self.handle_loss(peer));
+        }
     }
 
     /// All members that a process was are dead. Where one of them was to let this process in, the name is looked for once
@@ -189,7 +238,7 @@ impl LiveGroup {
         if group.has_view() || group.is_over() || contact.is_none_or(|contact| member::peer(contact) != of) {
             return None;
         }
-        Some(self.seek())
+        Some(self.seek(self.asked_ms))
     }
 
     /// Sends what the machine has to say.

@@ -154,3 +154,25 @@ fn groups_that_are_over_are_forgotten_in_time() {
     }
     assert!(world.process(0).groups.all.len() <= KEPT + 2);
 }
+
+#[test]
+fn a_name_is_free_when_all_its_members_have_left() {
+    let mut world = World::new(3);
+    let ids = [world.join(1, "board"), world.join(2, "board")];
+    world.until(|world| {
+        (0..2).all(|at| world.process(at + 1).groups.view(ids[at]).is_some_and(|view| view.members.len() == 2))
+    });
+    for (at, id) in ids.into_iter().enumerate() {
+        let Process { endpoint, groups, .. } = world.process(at + 1);
+        groups.leave(endpoint, id);
+    }
+    world.until(|world| (0..2).all(|at| world.process(at + 1).events.last() == Some(&(ids[at], GroupEvent::Left))));
+    let again = world.join(0, "board");
+    world.until(|world| world.process(0).groups.view(again).is_some_and(|view| view.members.len() == 1));
+    // One that is left before it was found makes no name either.
+    let id = world.join(1, "other");
+    let Process { endpoint, groups, .. } = world.process(1);
+    groups.leave(endpoint, id);
+    let new = world.join(2, "other");
+    world.until(|world| world.process(2).groups.view(new).is_some_and(|view| view.members.len() == 1));
+}

@@ -59,6 +59,11 @@ pub trait Companion: Send + 'static {
     fn longest_sleep(&self) -> Option<Duration> {
         None
     }
+
+    /// Gives up what the endpoint has of it, which leaves next: nobody moves it any more.
+    fn withdraw(&mut self, endpoint: &mut Endpoint) {
+        let _ = endpoint;
+    }
 }
 
 impl Companion for () {}
@@ -218,7 +223,9 @@ impl<C: Companion> Messenger<C> {
             }
             has_left.then_some(())
         });
-        self.monitor.close().endpoint.leave();
+        let Employed { mut endpoint, mut companion, .. } = self.monitor.close();
+        companion.withdraw(&mut endpoint);
+        endpoint.leave();
     }
 
     #[inline]

@@ -14,7 +14,7 @@ const WHOLE_BYTES: usize = 16 * 1024 - 64;
 /// Longest head of an announcement.
 const HEAD_BYTES: usize = 1024;
 /// Longest tail, so that no peer can ask for all memory there is.
-const LONGEST_BYTES: u64 = 1 << 31;
+pub const LONGEST_BYTES: u64 = 1 << 31;
 /// Says that the tail follows. Tags of users are below.
 const ANNOUNCED: i32 = 1 << 30;
 /// After so many tails were given to the fabric it is looked which have left.
@@ -190,12 +190,12 @@ impl Missives {
         self.next_behind_tails(endpoint)
     }
 
-    /// Starts to receive a tail. An announcement that cannot be is dropped.
+    /// Starts to receive a tail. Whose announcement cannot be is lost.
     fn receive_tail(&mut self, endpoint: &mut Endpoint, outcome: &Outcome, room: Room) {
         let [length, number] = [room[0], room[1]];
         let Some(number) = i32::try_from(number).ok().filter(|_| outcome.length >= 16 && length <= LONGEST_BYTES)
         else {
-            return;
+            return endpoint.lose(outcome.peer);
         };
         let mut tail: Arc<[u8]> = std::iter::repeat_n(0, length as usize).collect();
         let from = Selector { context: self.context + 1, peer: Some(outcome.peer), tag: Some(number) };

@@ -23,8 +23,8 @@ const DIRECT: u32 = 12;
 /// Not a name that programs would use.
 const GROUP: &str = "weft objects";
 
-/// A write that waits for the other processes is a short time on its way.
-const RULES: GroupRules = USUAL_RULES;
+/// A process that computes for long answers nobody meanwhile: only a death that is proven ends its part.
+const RULES: GroupRules = GroupRules { silence_ms: u64::MAX, ..USUAL_RULES };
 
 fn waiting(call: &'static str) -> Waiting {
     Waiting { call, peer: None, tag: None, context: ORDER }
@@ -61,7 +61,7 @@ impl Work {
         loop {
             self.flush(endpoint);
             let Some(event) = self.groups.take_event(endpoint, self.group) else { break };
-            self.on_event(event);
+            self.on_event(endpoint, event);
         }
         while let Some(missive) = self.letters.next(endpoint) {
             let bytes = missive.tail.as_deref().unwrap_or_else(|| missive.bytes());
@@ -72,21 +72,25 @@ impl Work {
     }
 
     #[inline]
-    fn on_event(&mut self, event: GroupEvent) {
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: GroupEvent) {
         match event {
             GroupEvent::Message { sequence, message } => {
                 self.runtime.handle_ordered(sequence + 1, process_of(message.origin).0, &message.bytes);
             }
-            GroupEvent::View(view) => self.on_view(&view),
+            GroupEvent::View(view) => self.on_view(endpoint, &view),
             GroupEvent::Left => self.is_over = true,
             GroupEvent::Excluded => self.end("the others have taken this process for dead"),
         }
     }
 
-    fn on_view(&mut self, view: &GroupView) {
+    fn on_view(&mut self, endpoint: &mut Endpoint, view: &GroupView) {
         let members = view.members.iter().map(|member| process_of(*member).0).collect();
         let before = std::mem::replace(&mut self.members, members);
-        before.difference(&self.members).for_each(|process| self.runtime.handle_gone(*process));
+        for process in before.difference(&self.members) {
+            // What was to leave for it is over.
+            endpoint.lose_ended(Peer(*process));
+            self.runtime.handle_gone(*process);
+        }
     }
 
     fn end(&mut self, why: &str) {
@@ -148,6 +152,11 @@ impl Companion for Work {
     fn longest_sleep(&self) -> Option<Duration> {
         self.groups.longest_sleep()
     }
+
+    fn withdraw(&mut self, endpoint: &mut Endpoint) {
+        self.groups.withdraw(endpoint);
+        self.letters.withdraw(endpoint);
+    }
 }
 
 /// This process in its job.
@@ -207,10 +216,6 @@ impl Drop for Live {
                 (work.is_over && has_left).then_some(())
             });
         }
-        MESSENGER.with_both(|endpoint, work| {
-            work.groups.withdraw(endpoint);
-            work.letters.withdraw(endpoint);
-        });
         MESSENGER.close();
     }
 }

@@ -79,6 +79,7 @@ pub struct PandaArrival {
 /// What was sent and has not left yet.
 pub struct KeptSend {
     pub request: RequestId,
+    pub to: Peer,
     pub number: u64,
     pub bytes: Vec<u64>,
 }

@@ -3,7 +3,7 @@
 use crate::calls::RpcCaller;
 use crate::labels::{MessageLabel, MessagePurpose, waiting};
 use crate::message::Content;
-use crate::sending::give;
+use crate::sending::{check_length, give};
 use crate::takers;
 use crate::world::WORLD;
 use weft_fabric::Peer;
@@ -14,6 +14,7 @@ use weft_fabric::Peer;
 /// The platform has ended.
 #[inline]
 pub fn trans(call: &'static str, server: Peer, bytes: &[u8]) -> Result<Content, Peer> {
+    check_length(call, bytes.len());
     let mut world = WORLD.enter();
     let number = world.calls.begin(server);
     let label = MessageLabel { what: MessagePurpose::Request, beside: number };

@@ -37,7 +37,7 @@ impl PandaWorld {
             unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr().cast(), length, SendMode::Standard) };
         self.numbers += 1;
         self.kept_bytes += 8 * bytes.len();
-        self.kept.push(KeptSend { request, number: self.numbers, bytes });
+        self.kept.push(KeptSend { request, to, number: self.numbers, bytes });
         self.numbers
     }
 
@@ -71,12 +71,18 @@ impl PandaWorld {
         let envelope = self.envelope_of_bytes(to, label, bytes.len());
         let (data, length) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the caller's promise.
-        LeavingSend(unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) })
+        let request = unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) };
+        self.started.push((request, to));
+        LeavingSend(request)
     }
 
     /// Whether a message has left, or never will. To be asked no more once it has.
     pub fn has_left(&mut self, LeavingSend(request): LeavingSend) -> bool {
-        self.endpoint.take_outcome(request).is_some()
+        let has_left = self.endpoint.take_outcome(request).is_some();
+        if has_left {
+            self.started.retain(|(started, _)| *started != request);
+        }
+        has_left
     }
 
     /// Forgets what has left.
@@ -100,6 +106,7 @@ impl PandaWorld {
 /// Sends from where the bytes lie; returns when they have left.
 #[inline]
 pub fn send(call: &'static str, to: Peer, label: MessageLabel, bytes: &[u8]) {
+    check_length(call, bytes.len());
     let mut world = WORLD.enter();
     if world.try_send(to, label, bytes) {
         return;
@@ -112,12 +119,17 @@ pub fn send(call: &'static str, to: Peer, label: MessageLabel, bytes: &[u8]) {
     });
 }
 
+/// A longer one would not be taken.
+pub fn check_length(call: &'static str, length: usize) {
+    if length as u64 > LONGEST_BYTES {
+        fail(&format!("{call}: a message of {length} bytes, of at most {LONGEST_BYTES}"));
+    }
+}
+
 /// Sends bytes that are given away. It waits where much has not left yet, but in no upcall. The number of a message that
 /// has not left yet.
 pub fn give(call: &'static str, to: Peer, label: MessageLabel, content: Content) -> Option<u64> {
-    if content.length as u64 > LONGEST_BYTES {
-        fail(&format!("{call}: a message of {} bytes, of at most {LONGEST_BYTES}", content.length));
-    }
+    check_length(call, content.length);
     let mut world = WORLD.enter();
     let number = world.give(to, label, content)?;
     if world.kept_bytes > KEPT_BYTES && !upcalls::is_in_one() {

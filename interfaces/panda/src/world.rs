@@ -9,7 +9,7 @@ use crate::message::{Content, words_of};
 use crate::mp::{Delivered, PandaEntries};
 use crate::points::Points;
 use crate::upcalls::{self, Upcall, Upcalls};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use weft_fabric::{Driven, Endpoint, Monitor, Outside, Peer, RequestId, Selector};
 use weft_ports::ready::{ReadyReceives, bytes_of};
@@ -21,6 +21,9 @@ const MOST_IN_A_ROW: usize = 16;
 
 /// How long a thread sleeps before it looks whether a server that it waits for has ended.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Most passes in which what a platform that has ended has sent is taken.
+const PASSES_TO_TAKE: u32 = 1 << 16;
 
 /// A message whose bytes are on their way.
 struct AnnouncedMessage {
@@ -35,6 +38,8 @@ pub struct PandaWorld {
     announced: Option<AnnouncedMessage>,
     pub announced_numbers: i32,
     pub kept: Vec<KeptSend>,
+    /// What leaves from where it lies, and to whom.
+    pub started: Vec<(RequestId, Peer)>,
     pub kept_bytes: usize,
     pub numbers: u64,
     pub upcalls: Upcalls,
@@ -60,23 +65,28 @@ impl Driven for PandaWorld {
         self.upcalls.begin().then(|| Box::new(run) as Outside)
     }
 
-    /// Whether a server has ended is looked at here only, since the kernel is asked.
+    /// Whether somebody who is waited for has ended is looked at here only, since the kernel is asked.
     fn idle(&mut self, sleeps: bool) -> bool {
         self.ready.post(&mut self.endpoint);
         if self.groups.idle(&mut self.endpoint, sleeps) {
             return true;
         }
-        if !sleeps || !self.calls.are_open() {
+        if !sleeps || !self.waits() {
             return false;
         }
-        let Self { endpoint, calls, .. } = self;
-        calls.servers().for_each(|server| endpoint.attend(server));
-        let ended = calls.servers().find(|server| endpoint.is_lost(*server) || endpoint.has_ended(*server));
-        let Some(ended) = ended else { return false };
+        let watched = self.watched();
+        watched.iter().for_each(|peer| self.endpoint.attend(*peer));
+        let has_ended = |peer: &&Peer| self.endpoint.is_lost(**peer) || self.endpoint.has_ended(**peer);
+        let Some(ended) = watched.iter().find(has_ended).copied() else { return false };
         // What it has sent has arrived, since it has ended before.
-        while self.endpoint.progress() {}
+        let mut passes = 0;
+        while self.endpoint.progress() && passes < PASSES_TO_TAKE {
+            passes += 1;
+        }
         self.collect();
-        self.calls.lose(ended)
+        self.endpoint.lose_ended(ended);
+        self.calls.lose(ended);
+        true
     }
 
     fn is_awaited() -> Option<bool> {
@@ -84,7 +94,7 @@ impl Driven for PandaWorld {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let look = self.calls.are_open().then_some(LOOK);
+        let look = self.waits().then_some(LOOK);
         look.into_iter().chain(self.groups.longest_sleep()).min()
     }
 }
@@ -100,6 +110,7 @@ impl PandaWorld {
             announced: None,
             announced_numbers: 0,
             kept: Vec::new(),
+            started: Vec::new(),
             kept_bytes: 0,
             numbers: 0,
             upcalls: Upcalls::default(),
@@ -109,6 +120,18 @@ impl PandaWorld {
             points: Points::default(),
             groups,
         }
+    }
+
+    /// Whether anything takes another platform.
+    fn waits(&self) -> bool {
+        self.calls.are_open() || !self.kept.is_empty() || !self.started.is_empty() || self.announced.is_some()
+    }
+
+    /// Whom it takes.
+    fn watched(&self) -> BTreeSet<Peer> {
+        let sends = self.kept.iter().map(|kept| kept.to).chain(self.started.iter().map(|(_, to)| *to));
+        let announced = self.announced.iter().map(|announced| announced.message.from);
+        self.calls.servers().chain(sends).chain(announced).collect()
     }
 
     /// Leaves the job.

@@ -71,6 +71,10 @@ impl ViewChange {
         self.leading.is_some()
     }
 
+    pub fn has_nobody(&self) -> bool {
+        self.decided.back().is_some_and(|(_, successor)| successor.members.is_empty())
+    }
+
     pub fn note_leaver(&mut self, member: GroupMember) {
         self.leaving.insert(member);
     }
@@ -249,9 +253,10 @@ impl OrderedGroup {
                 continue;
             }
             let has = |holding: &Holding| holding.received > sequence || holding.early.contains(&sequence);
-            let mut holders = leading.holdings.iter().filter(|(_, holding)| has(holding)).map(|(member, _)| *member);
-            let holder = holders.find(|member| !self.change.dead.contains(member));
-            match holder {
+            let holders = leading.holdings.iter().filter(|(_, holding)| has(holding)).map(|(member, _)| *member);
+            let living = holders.filter(|member| !self.change.dead.contains(member));
+            // One that is silent only if there is no other.
+            match living.min_by_key(|member| self.change.silent.contains(member)) {
                 Some(holder) if ask != Some(&holder) => {
                     leading.fetching.insert(sequence, holder);
                     asks.push((holder, sequence));

@@ -36,7 +36,7 @@ mod word;
 use change::ViewChange;
 pub use history::Placed;
 use history::ViewHistory;
-use sequencer::Sequencer;
+use sequencer::{Sequencer, ToPlace};
 use silence::SilenceWatch;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -203,6 +203,11 @@ impl OrderedGroup {
         self.standing == GroupStanding::In
     }
 
+    /// Whether the group has ended: nobody is in its last view.
+    pub fn has_nobody(&self) -> bool {
+        self.is_over() && self.change.has_nobody()
+    }
+
     /// Whether this process is not a member any more.
     pub fn is_over(&self) -> bool {
         self.standing == GroupStanding::Over
@@ -259,7 +264,12 @@ impl OrderedGroup {
     #[inline]
     pub fn poll_event(&mut self) -> Option<GroupEvent> {
         if self.events.front().is_some_and(|(at, _)| *at <= self.delivered) {
-            return self.events.pop_front().map(|(_, event)| event);
+            let event = self.events.pop_front().map(|(_, event)| event);
+            if self.is_over() && self.events.is_empty() {
+                // Nobody is told of its messages any more but by what was decided.
+                self.history = ViewHistory::new(self.delivered);
+            }
+            return event;
         }
         let end = if self.rules.safe { self.history.next().min(self.stable) } else { self.history.next() };
         if self.delivered >= end || self.standing == GroupStanding::Over && self.events.is_empty() {
@@ -310,8 +320,12 @@ impl OrderedGroup {
         };
         match saying {
             Saying::Ordered { sequence, stable, message } => self.on_ordered(sequence, stable, message),
-            Saying::Submit { number, received, bytes } => self.on_submitted(place, number, received, Some(bytes)),
-            Saying::Reserve { number, received } => self.on_submitted(place, number, received, None),
+            Saying::Submit { number, received, bytes } => {
+                self.on_submitted(place, number, received, ToPlace::Here(bytes))
+            }
+            Saying::Reserve { number, received, length } => {
+                self.on_submitted(place, number, received, ToPlace::There(length))
+            }
             Saying::Yours { number, sequence, stable } => self.on_yours(number, sequence, stable),
             Saying::Received { received } => self.on_received(place, received),
             Saying::Stable { stable } => self.on_stable(stable),

@@ -1,7 +1,7 @@
 //! How messages get their places, in a view that stands.
 
 use super::{GroupBreach, GroupMember, OrderedGroup, Placed, Saying, WordTo};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Messages that are numbered further ahead than so many histories are nonsense.
@@ -15,21 +15,33 @@ pub(super) struct Sequencer {
     /// Of each member: all below are there.
     received: Vec<u64>,
     waiting: VecDeque<Unnumbered>,
+    /// Bytes of messages that have a place and are not here: their origins send them.
+    reserved: BTreeMap<u64, u64>,
+    reserved_bytes: u64,
     /// What was told last of what is stable.
     told: u64,
 }
 
+/// A message that is to get a place.
 #[derive(Debug)]
-/// A message that waits for a place; one without bytes is sent by its origin.
 struct Unnumbered {
     origin: GroupMember,
     number: u32,
-    bytes: Option<Arc<[u8]>>,
+    what: ToPlace,
+}
+
+#[derive(Debug)]
+pub(super) enum ToPlace {
+    /// It is sent by the sequencer.
+    Here(Arc<[u8]>),
+    /// It is so long, and its origin sends it.
+    There(u64),
 }
 
 impl Sequencer {
     pub fn new(next: u64, members: usize) -> Self {
-        Self { next, received: vec![next; members], waiting: VecDeque::new(), told: next }
+        let (received, waiting, reserved) = (vec![next; members], VecDeque::new(), BTreeMap::new());
+        Self { next, received, waiting, reserved, reserved_bytes: 0, told: next }
     }
 
     /// Members, by their places, that have not said to have all.
@@ -42,12 +54,16 @@ impl OrderedGroup {
     /// Asks for a place.
     pub(super) fn submit(&mut self, number: u32, bytes: Arc<[u8]>) {
         if self.sequencer.is_some() {
-            return self.ask_for_place(self.me, number, Some(bytes));
+            return self.ask_for_place(self.me, number, ToPlace::Here(bytes));
         }
         let received = self.tell_received();
         let to_all = bytes.len() >= self.rules.reserve_from && self.view.members.len() > 2;
-        let saying =
-            if to_all { Saying::Reserve { number, received } } else { Saying::Submit { number, received, bytes } };
+        let length = bytes.len() as u64;
+        let saying = if to_all {
+            Saying::Reserve { number, received, length }
+        } else {
+            Saying::Submit { number, received, bytes }
+        };
         self.say(WordTo::One(self.view.members[0]), saying);
     }
 
@@ -56,40 +72,46 @@ impl OrderedGroup {
         from: usize,
         number: u32,
         received: u64,
-        bytes: Option<Arc<[u8]>>,
+        what: ToPlace,
     ) -> Result<(), GroupBreach> {
         self.on_received(from, received)?;
         // Where a change has begun its origin asks again, in the next view.
         if !self.change.is_frozen() {
-            self.ask_for_place(self.view.members[from], number, bytes);
+            self.ask_for_place(self.view.members[from], number, what);
         }
         Ok(())
     }
 
-    fn ask_for_place(&mut self, origin: GroupMember, number: u32, bytes: Option<Arc<[u8]>>) {
+    fn ask_for_place(&mut self, origin: GroupMember, number: u32, what: ToPlace) {
         let full = self.is_full();
         let Some(sequencer) = &mut self.sequencer else { return };
         if full || !sequencer.waiting.is_empty() {
-            sequencer.waiting.push_back(Unnumbered { origin, number, bytes });
+            sequencer.waiting.push_back(Unnumbered { origin, number, what });
         } else {
-            self.place(origin, number, bytes);
+            self.place(origin, number, what);
         }
     }
 
     fn is_full(&self) -> bool {
-        let open = self.sequencer.as_ref().map_or(0, |sequencer| sequencer.next - self.stable);
-        open >= self.rules.history as u64 || open > 0 && self.history.bytes() > self.rules.history_bytes
+        let Some(sequencer) = &self.sequencer else { return false };
+        let open = sequencer.next - self.stable;
+        let bytes = (self.history.bytes() as u64).saturating_add(sequencer.reserved_bytes);
+        open >= self.rules.history as u64 || open > 0 && bytes > self.rules.history_bytes as u64
     }
 
-    fn place(&mut self, origin: GroupMember, number: u32, bytes: Option<Arc<[u8]>>) {
+    fn place(&mut self, origin: GroupMember, number: u32, what: ToPlace) {
         let Some(sequencer) = &mut self.sequencer else { return };
         let (sequence, stable) = (sequencer.next, self.stable);
         sequencer.next += 1;
         sequencer.told = stable;
+        if let ToPlace::There(length) = what {
+            sequencer.reserved.insert(sequence, length);
+            sequencer.reserved_bytes = sequencer.reserved_bytes.saturating_add(length);
+        }
         if origin != self.me {
             self.say(WordTo::One(origin), Saying::Yours { number, sequence, stable });
         }
-        let Some(bytes) = bytes else { return };
+        let ToPlace::Here(bytes) = what else { return };
         let message = Placed { origin, number, bytes };
         let but = (origin != self.me).then_some(origin);
         if self.view.members.len() > 1 + usize::from(but.is_some()) {
@@ -134,6 +156,11 @@ impl OrderedGroup {
     fn keep(&mut self, sequence: u64, message: Placed) {
         self.told_bytes += message.bytes.len();
         self.history.insert(sequence, message);
+        if let Some(sequencer) = &mut self.sequencer
+            && let Some(length) = sequencer.reserved.remove(&sequence)
+        {
+            sequencer.reserved_bytes = sequencer.reserved_bytes.saturating_sub(length);
+        }
     }
 
     pub(super) fn on_stable(&mut self, stable: u64) -> Result<(), GroupBreach> {
@@ -228,8 +255,8 @@ impl OrderedGroup {
     fn place_waiting(&mut self) {
         while !self.is_full() && !self.change.is_frozen() {
             let next = self.sequencer.as_mut().and_then(|sequencer| sequencer.waiting.pop_front());
-            let Some(Unnumbered { origin, number, bytes }) = next else { return };
-            self.place(origin, number, bytes);
+            let Some(Unnumbered { origin, number, what }) = next else { return };
+            self.place(origin, number, what);
         }
     }
 

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const PINGS: u64 = 4;
 
 struct Wait {
-    since_ms: u64,
     pinged_ms: u64,
+    /// Pings that were not answered: time in which this process did not ask says nothing.
+    pings: u64,
 }
 
 #[derive(Default)]
@@ -45,12 +46,14 @@ impl OrderedGroup {
         self.watch.waits.retain(|member, _| awaited.contains(member));
         let (mut pings, mut silent) = (Vec::new(), Vec::new());
         for member in awaited {
-            let wait = self.watch.waits.entry(member).or_insert(Wait { since_ms: now_ms, pinged_ms: now_ms });
-            if now_ms >= wait.since_ms + self.rules.silence_ms {
-                silent.push(member);
-            } else if now_ms >= wait.pinged_ms + self.rules.silence_ms / PINGS {
+            let wait = self.watch.waits.entry(member).or_insert(Wait { pinged_ms: now_ms, pings: 0 });
+            if now_ms >= wait.pinged_ms.saturating_add(self.rules.silence_ms / PINGS) {
                 wait.pinged_ms = now_ms;
+                wait.pings += 1;
                 pings.push(member);
+            }
+            if wait.pings >= PINGS {
+                silent.push(member);
             }
         }
         let joins = matches!(self.standing, GroupStanding::Joining(_));

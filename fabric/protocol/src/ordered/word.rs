@@ -33,6 +33,7 @@ pub enum Saying {
     Reserve {
         number: u32,
         received: u64,
+        length: u64,
     },
     /// The sequencer's answer to either.
     Yours {
@@ -136,7 +137,9 @@ impl GroupWord {
                 out.head(1, *number, self.view).long(*received);
                 return bytes;
             }
-            Saying::Reserve { number, received } => out.head(2, *number, self.view).long(*received),
+            Saying::Reserve { number, received, length } => {
+                out.head(2, *number, self.view).long(*received).long(*length)
+            }
             Saying::Yours { number, sequence, stable } => out.head(3, *number, self.view).long(*sequence).long(*stable),
             Saying::Ordered { sequence, stable, message } => {
                 out.head(4, message.number, self.view).long(*sequence).long(*stable).int(message.origin.0);
@@ -187,7 +190,7 @@ impl GroupWord {
         let (kind, number, view) = (from.int()?, from.int()?, from.int()?);
         let saying = match kind {
             1 => Saying::Submit { number, received: from.long()?, bytes: from.all() },
-            2 => Saying::Reserve { number, received: from.long()? },
+            2 => Saying::Reserve { number, received: from.long()?, length: from.long()? },
             3 => Saying::Yours { number, sequence: from.long()?, stable: from.long()? },
             4 => {
                 let (sequence, stable, origin) = (from.long()?, from.long()?, from.member()?);

@@ -75,6 +75,8 @@ pub struct Runtime {
     objects: BTreeMap<ObjectId, ObjectRecord>,
     names: BTreeMap<String, ObjectId>,
     gone: BTreeSet<ProcessId>,
+    /// Why this process has no part in the order any more.
+    broken: Option<ObjectFault>,
     /// Those that use no object any more.
     closed: BTreeSet<ProcessId>,
     calls: BTreeMap<CallId, UnfinishedCall>,
@@ -98,6 +100,7 @@ impl Runtime {
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
             gone: BTreeSet::new(),
+            broken: None,
             closed: BTreeSet::new(),
             calls: BTreeMap::new(),
             next_call: 0,
@@ -146,6 +149,7 @@ impl Runtime {
     /// The order is at its end: nothing that needs it will be over.
     pub fn handle_broken_order(&mut self, why: &str) {
         let fault = ObjectFault::Group(why.to_owned());
+        self.broken = Some(fault.clone());
         let calls: Vec<CallId> = self.calls.keys().copied().collect();
         calls.into_iter().for_each(|call| self.finish(call, Err(fault.clone())));
     }
@@ -210,6 +214,9 @@ impl Runtime {
 
     /// Has an operation of this process done where the object is.
     fn route(&mut self, object: ObjectId, operation: ObjectCall) {
+        if let Some(fault) = self.broken.clone() {
+            return self.finish(operation.call, Err(fault));
+        }
         let Some(record) = self.objects.get_mut(&object) else {
             return self.finish(operation.call, Err(ObjectFault::Unknown(object.to_string())));
         };
