@@ -26,7 +26,7 @@ pub trait GroupCalls {
     /// Sends to all members; returns when the message is on its way to get its place.
     ///
     /// # Errors
-    /// This process is no member any more.
+    /// As [`OrderedGroups::try_send`].
     fn send_to_group(&self, call: Call, group: GroupId, bytes: Arc<[u8]>) -> Result<(), GroupError>;
 
     /// What happens next in a group.

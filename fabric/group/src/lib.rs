@@ -177,8 +177,8 @@ impl OrderedGroups {
 
     /// Wants to be no member any more; an event tells when this is so. What has no place yet is lost.
     pub fn leave(&mut self, endpoint: &mut Endpoint, group: GroupId) {
-        if let Some(group) = self.all.iter_mut().find(|one| one.id() == group) {
-            group.leave();
+        if let Some(at) = self.place(group) {
+            self.all[at].leave();
         }
         self.settle(endpoint);
     }
@@ -186,7 +186,7 @@ impl OrderedGroups {
     /// Sends to all members, this process among them, if there is room; else make progress, and try again.
     ///
     /// # Errors
-    /// This process is no member any more.
+    /// This process is no member any more, or the message is longer than [`LONGEST_MESSAGE`].
     #[inline]
     pub fn try_send(&mut self, endpoint: &mut Endpoint, group: GroupId, bytes: Arc<[u8]>) -> Result<bool, GroupError> {
         let sent = self.try_send_among_others(group, bytes);
@@ -218,21 +218,15 @@ impl OrderedGroups {
         let event = self.all[at].poll_event()?;
         let group = &self.all[at];
         match &event {
+            GroupEvent::Message { .. } => {}
             GroupEvent::View(view) => self.directory.tell_members(group.name(), group.number(), &view.members),
             GroupEvent::Left | GroupEvent::Excluded => {
                 self.directory.tell_end(group.name(), group.number(), group.has_nobody());
             }
-            GroupEvent::Message { .. } => return Some(self.settled(endpoint, at, event)),
         }
         self.send_names(endpoint);
-        Some(self.settled(endpoint, at, event))
-    }
-
-    /// An event that was taken: what follows from that is said.
-    #[inline]
-    fn settled(&mut self, endpoint: &mut Endpoint, at: usize, event: GroupEvent) -> GroupEvent {
         self.send_words(endpoint, at);
-        event
+        Some(event)
     }
 
     /// Messages of this process that have no place in the order yet.

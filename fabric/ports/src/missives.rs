@@ -97,13 +97,18 @@ impl Missives {
         whole.extend_from_slice(head);
         whole.extend_from_slice(tail);
         for (peer, tag) in to {
-            let envelope = Envelope { context: self.context, tag, source };
-            // SAFETY: the bytes are here, and have left where the answer is true.
-            if !unsafe { endpoint.try_send(peer, envelope, whole.as_ptr(), whole.len()) } {
-                self.post_send(endpoint, peer, envelope, whole.as_slice().into());
-            }
+            self.send_whole(endpoint, peer, Envelope { context: self.context, tag, source }, &whole);
         }
         self.whole = whole;
+    }
+
+    /// One message; what cannot leave at once is copied.
+    #[inline]
+    fn send_whole(&mut self, endpoint: &mut Endpoint, to: Peer, envelope: Envelope, bytes: &[u8]) {
+        // SAFETY: the bytes are here, and have left where the answer is true.
+        if !unsafe { endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) } {
+            self.post_send(endpoint, to, envelope, bytes.into());
+        }
     }
 
     #[cold]
@@ -122,10 +127,7 @@ impl Missives {
             let announcement =
                 [&(tail.len() as u64).to_le_bytes()[..], &i64::from(self.number).to_le_bytes(), head].concat();
             let envelope = Envelope { context: self.context, tag: tag | ANNOUNCED, source };
-            // SAFETY: the bytes are here, and have left where the answer is true.
-            if !unsafe { endpoint.try_send(peer, envelope, announcement.as_ptr(), announcement.len()) } {
-                self.post_send(endpoint, peer, envelope, announcement.into());
-            }
+            self.send_whole(endpoint, peer, envelope, &announcement);
             let follows = Envelope { context: self.context + 1, tag: self.number, source };
             self.post_send(endpoint, peer, follows, tail.clone());
         }

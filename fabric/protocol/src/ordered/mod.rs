@@ -59,7 +59,7 @@ pub struct GroupRules {
     pub reserve_from: usize,
     /// Whether delivery waits until all members have a message.
     pub safe: bool,
-    /// A member that is waited for and says nothing for so long is silent.
+    /// A member that is waited for is asked four times in so long; one that answers none of them is silent.
     pub silence_ms: u64,
 }
 
