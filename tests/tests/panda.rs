@@ -51,6 +51,12 @@ fn members_of_a_group_get_all_messages_in_one_order() {
 }
 
 #[test]
+fn parameters_of_the_original_are_ignored_and_others_with_a_line() {
+    let output = run("group", 1, &[], &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "weft: Panda has no parameter 'bb_large', which is ignored\n");
+}
+
+#[test]
 fn threads_take_turns_and_time_is_computed() {
     passes("threads", &[1, 2, 3], &[]);
     passes("threads", &[2], &TCP);
@@ -72,6 +78,11 @@ fn what_is_wrong_ends_the_job_with_a_line() {
         ("mode", "pan_mp_send_message: mode 3, of MODE_SYNC 0, MODE_SYNC2 1 and, for sends, MODE_ASYNC 2"),
         ("map", "pan_mp_receive_message: 1023 is no map without a handler"),
         ("ended", "pan_rpc_trans: platform 1 has ended and answers no more"),
+        (
+            "early",
+            "a message for entry 1000 of platform 0 has no room: messages that wait until somebody is registered for them \
+             have 256 MiB at most",
+        ),
         ("panic", "pan_panic on platform 0: 7 is odd"),
     ];
     for (what, expected) in cases {

@@ -1,13 +1,15 @@
-//! Latency and rates of ordered messages: `weft run -n 2 target/release/examples/rates`.
+//! Latency and rates of ordered messages, and beside them messages from one process to another one:
+//! `weft run -n 2 target/release/examples/rates`.
 
 use std::sync::Arc;
 use std::time::Instant;
-use weft_fabric::Endpoint;
+use weft_fabric::{Endpoint, Peer, Selector};
 use weft_group::{GroupCalls as _, GroupEvent, GroupId, OrderedGroups, USUAL_RULES, process_of};
-use weft_ports::{InterfaceName, Messenger, Waiting};
+use weft_ports::{InterfaceName, Messenger, Subject, Waiting};
 
 static PORTS: Messenger<OrderedGroups> = Messenger::new();
 const CONTEXT: u32 = 10;
+const BETWEEN: u32 = CONTEXT + 2;
 const BOTH: Waiting = Waiting { call: "rates", peer: None, tag: None, context: CONTEXT };
 
 /// The last member sends a message and waits for it, and so on: seconds for each.
@@ -41,6 +43,20 @@ fn rate(group: GroupId, own: u32, bytes: usize, count: u32) -> f64 {
     f64::from(count) / begun.elapsed().as_secs_f64()
 }
 
+/// Sends so many to one process, or takes them: messages in a second.
+fn between(from: Peer, to: Peer, bytes: usize, count: u32) -> f64 {
+    let (mut room, selector) = (vec![1; bytes], Selector { context: BETWEEN, peer: Some(from), tag: Some(0) });
+    let begun = Instant::now();
+    for _ in 0..count {
+        if PORTS.me() == from {
+            PORTS.send("rates", to, Subject { context: BETWEEN, tag: 0 }, &room).expect("a process");
+        } else if PORTS.me() == to {
+            PORTS.receive("rates", selector, &mut room).expect("a message");
+        }
+    }
+    f64::from(count) / begun.elapsed().as_secs_f64()
+}
+
 fn main() {
     let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).expect("a job");
     let (me, size) = (endpoint.me(), endpoint.world_size());
@@ -54,7 +70,8 @@ fn main() {
         }
     };
     // Not the sequencer, where there is another one.
-    let sends = members.last().is_some_and(|last| process_of(*last) == me);
+    let [first, last] = [members[0], members[members.len() - 1]].map(process_of);
+    let sends = last == me;
     for bytes in [8, 64, 1024, 65536] {
         let count = if bytes > 1024 { 3000 } else { 200_000 };
         latency(group, sends, bytes, count / 10);
@@ -62,11 +79,15 @@ fn main() {
         let each = count / size;
         let all = rate(group, each, bytes, each * size);
         let one = rate(group, if sends { count } else { 0 }, bytes, count);
+        let straight = between(last, first, bytes, count);
         if sends {
             let (latency, all, megabytes) = (latency * 1e9, all / 1e6, one * bytes as f64 / 1e6);
             println!(
-                "{bytes:6} B: {latency:6.0} ns; all send {all:.3} M/s; one {:.3} M/s, {megabytes:.0} MB/s",
-                one / 1e6
+                "{bytes:6} B: {latency:6.0} ns; all send {all:.3} M/s; one {:.3} M/s, {megabytes:.0} MB/s, {:.2} of {:.3} M/s \
+                 from one to one",
+                one / 1e6,
+                one / straight,
+                straight / 1e6
             );
         }
     }

@@ -18,7 +18,8 @@ extern pan_group_p pan_group_join(char *group_name, void (*receive)(pan_msg_p ms
 /* Leaves, when all that was sent has its place in the order. */
 extern void pan_group_leave(pan_group_p g);
 extern void pan_group_clear(pan_group_p g);
-/* The message stays the caller's. It waits where there is no room, but in no upcall. */
+/* The message is the library's until the sender's own upcall gets it back in its turn: the same one, which that clears, or
+ * sends again. It waits where there is no room, but in no upcall. */
 extern void pan_group_send(pan_group_p g, pan_msg_p msg);
 /* Waits until there are so many members, or more. */
 extern void pan_group_await_size(pan_group_p g, int n);

@@ -197,7 +197,8 @@ extern void pan_key_setspecific(pan_key_p key, void *ptr);
 extern void *pan_key_getspecific(pan_key_p key);
 
 extern void weft_panda_panic(const char *text);
-extern void weft_panda_parameter(const char *name, void *place, int asked);
+/* Ignores a name that Panda has not, with a line. 1 if the value is a double. */
+extern int weft_panda_parameter(const char *name, void *place, int asked);
 
 /* Says why, and ends the job. */
 static WEFT_PANDA_MAY_BE_UNUSED void pan_panic(const char *format, ...)
@@ -217,11 +218,10 @@ static WEFT_PANDA_MAY_BE_UNUSED void pan_panic(const char *format, ...)
     (void)first; \
     va_start(list, first); \
     while ((name = va_arg(list, const char *)) != NULL) { \
-        if (strstr(name, "timeout")) \
+        if (weft_panda_parameter(name, NULL, 0)) \
             (void)va_arg(list, double); \
         else \
-            (void)va_arg(list, int); \
-        weft_panda_parameter(name, NULL, 0); \
+            (void)va_arg(list, void *); \
     } \
     va_end(list)
 

@@ -8,9 +8,14 @@ use weft_ports::Peer;
 pub fn fail(text: &str) -> ! {
     // SAFETY: may be called at any time; output that the program has written so far is not lost.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    // In one piece, since others may write as well.
-    let _ = std::io::stderr().write_all(format!("weft: {text}\n").as_bytes());
+    say(text);
     weft_fabric::abort(1, "")
+}
+
+/// In one piece, since others may write as well.
+#[cold]
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("weft: {text}\n").as_bytes());
 }
 
 /// The platform of this number; the job ends where there is none.

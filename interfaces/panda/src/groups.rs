@@ -3,8 +3,9 @@
 //!
 //! No more is taken of what has come than handlers run, so that who sends faster waits.
 
+use crate::early::EarlyMessages;
 use crate::failure::fail;
-use crate::upcalls::{GroupFunction, OrderedUpcall, Upcalls};
+use crate::upcalls::{GroupFunction, OrderedMessage, OrderedUpcall, SentMessage, Upcalls};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weft_fabric::Endpoint;
@@ -23,6 +24,8 @@ pub enum PandaStanding {
 /// A group that this platform is or was a member of.
 pub struct PandaGroup {
     pub id: GroupId,
+    /// This platform, as the group's messages name it.
+    pub me: Option<GroupMember>,
     pub name: String,
     pub standing: PandaStanding,
     pub members: Vec<GroupMember>,
@@ -30,9 +33,11 @@ pub struct PandaGroup {
     pub most: usize,
     pub handler: Option<GroupFunction>,
     /// What came before there was a handler.
-    pub early: Vec<Arc<[u8]>>,
+    pub early: EarlyMessages<OrderedMessage>,
     /// What had no room to leave when it was sent.
     pub unsent: VecDeque<Arc<[u8]>>,
+    /// Messages that the program gets back in their turn, in the order of sending.
+    pub own: VecDeque<SentMessage>,
 }
 
 /// All groups of this platform, by their numbers.
@@ -91,10 +96,15 @@ impl PandaGroups {
 impl PandaGroup {
     fn handle(&mut self, event: GroupEvent, upcalls: &mut Upcalls) {
         match event {
-            GroupEvent::Message { message, .. } => match self.handler {
-                Some(handler) => upcalls.push_ordered(OrderedUpcall { handler, bytes: message.bytes }),
-                None => self.early.push(message.bytes),
-            },
+            GroupEvent::Message { message, .. } => {
+                let length = message.bytes.len();
+                let own = if Some(message.origin) == self.me { self.own.pop_front() } else { None };
+                let message = own.map_or(OrderedMessage::Came(message.bytes), OrderedMessage::Own);
+                match self.handler {
+                    Some(handler) => upcalls.push_ordered(OrderedUpcall { handler, message }),
+                    None => self.early.keep(message, length, || format!("a message of group '{}'", self.name)),
+                }
+            }
             GroupEvent::View(view) => {
                 self.most = self.most.max(view.members.len());
                 (self.members, self.standing) = (view.members, PandaStanding::In);

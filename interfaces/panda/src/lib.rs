@@ -14,7 +14,7 @@
 //!   thread that delivers. While one waits for an answer others run above it, in its thread; so calls may go in circles.
 //!   Those of groups keep their order: none runs above another one.
 //! - A thread that holds one of Panda's locks runs none, so an upcall that takes the lock waits for another thread.
-//! - What comes for a handler that is not there yet is kept until it is.
+//! - What comes for a handler that is not there yet is kept until it is, up to a bound.
 //! - Sends of upcalls never wait. Others wait where much has not left yet, and no upcall runs there.
 //! - A call whose server has ended ends the job with a line; in Rust it is an error.
 //!
@@ -26,6 +26,7 @@ mod abi;
 mod call;
 mod calls;
 mod clock;
+mod early;
 mod failure;
 mod fragments;
 mod groups;

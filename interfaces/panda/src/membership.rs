@@ -1,10 +1,11 @@
 //! What a platform does in its groups.
 
+use crate::early::EarlyMessages;
 use crate::failure::fail;
 use crate::groups::{PandaGroup, PandaGroups, PandaStanding};
 use crate::labels::waiting;
 use crate::takers;
-use crate::upcalls::{self, GroupFunction, OrderedUpcall};
+use crate::upcalls::{self, GroupFunction, OrderedUpcall, SentMessage};
 use crate::world::{PandaWorld, WORLD};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,13 +19,15 @@ pub fn join(call: &'static str, name: &str, handler: Option<GroupFunction>, wait
     let id = id.unwrap_or_else(|error| fail(&format!("{call}: {error}")));
     let group = PandaGroup {
         id,
+        me: world.groups.groups.member(id),
         name: name.to_owned(),
         standing: PandaStanding::Joining,
         members: Vec::new(),
         most: 0,
         handler,
-        early: Vec::new(),
+        early: EarlyMessages::default(),
         unsent: VecDeque::new(),
+        own: VecDeque::new(),
     };
     world.groups.all.push(Some(group));
     let number = world.groups.all.len() - 1;
@@ -47,8 +50,8 @@ pub fn set_handler(call: &str, number: usize, handler: GroupFunction) -> bool {
     let Some(group) = world.groups.at(number) else { no_group(call) };
     let is_first = group.handler.is_none();
     group.handler = group.handler.or(Some(handler));
-    for bytes in std::mem::take(&mut group.early) {
-        world.upcalls.push_ordered(OrderedUpcall { handler, bytes });
+    for message in group.early.take() {
+        world.upcalls.push_ordered(OrderedUpcall { handler, message });
     }
     is_first
 }
@@ -68,13 +71,14 @@ pub fn members(call: &str, number: usize) -> (usize, Option<u32>) {
     (group.members.len(), group.members.first().map(|member| process_of(*member).0))
 }
 
-/// Sends to all members. It waits until there is room, but in no upcall.
-pub fn send(call: &'static str, number: usize, bytes: Arc<[u8]>) {
+/// Sends to all members. It waits until there is room, but in no upcall. `own` is what the handler here gets for it.
+pub fn send(call: &'static str, number: usize, bytes: Arc<[u8]>, own: Option<SentMessage>) {
     if upcalls::is_in_one() {
         let mut world = WORLD.enter();
         let PandaWorld { groups: PandaGroups { groups, all }, endpoint, .. } = &mut *world;
         let Some(group) = all.get_mut(number).and_then(Option::as_mut) else { no_group(call) };
         group.unsent.push_back(bytes);
+        group.own.extend(own);
         return group.send_unsent(groups, endpoint);
     }
     takers::wait(waiting(call, None), |world| {
@@ -87,7 +91,8 @@ pub fn send(call: &'static str, number: usize, bytes: Arc<[u8]>) {
             return None;
         }
         let sent = groups.groups.try_send(endpoint, group.id, bytes.clone());
-        sent.unwrap_or_else(|error| fail(&format!("{call}: {error}"))).then_some(())
+        let sent = sent.unwrap_or_else(|error| fail(&format!("{call}: {error}")));
+        sent.then(|| group.own.extend(own))
     });
 }
 

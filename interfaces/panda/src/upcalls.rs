@@ -61,10 +61,23 @@ pub enum Upcall {
 
 pub type GroupFunction = unsafe extern "C" fn(*mut PandaMessage);
 
+/// A message that this platform's program has sent to a group, and gets back in its turn. Until then nothing touches it.
+#[derive(Clone, Copy)]
+pub struct SentMessage(pub *mut PandaMessage);
+
+// SAFETY: the pointer is only handed back to the program.
+unsafe impl Send for SentMessage {}
+
+/// What the handler of a group is called with.
+pub enum OrderedMessage {
+    Came(Arc<[u8]>),
+    Own(SentMessage),
+}
+
 /// The handler of a group, and a message in its turn.
 pub struct OrderedUpcall {
     pub handler: GroupFunction,
-    pub bytes: Arc<[u8]>,
+    pub message: OrderedMessage,
 }
 
 /// Upcalls that are to run.
@@ -180,9 +193,14 @@ pub fn run_begun() -> bool {
     INBOX.load(Ordering::SeqCst) > 0
 }
 
-fn call_ordered(OrderedUpcall { handler, bytes }: OrderedUpcall) {
-    let content = Content { words: words_of(&bytes), length: bytes.len() };
-    let message = Box::into_raw(Box::new(PandaMessage::of(content)));
+fn call_ordered(OrderedUpcall { handler, message }: OrderedUpcall) {
+    let message = match message {
+        OrderedMessage::Own(SentMessage(message)) => message,
+        OrderedMessage::Came(bytes) => {
+            let content = Content { words: words_of(&bytes), length: bytes.len() };
+            Box::into_raw(Box::new(PandaMessage::of(content)))
+        }
+    };
     // SAFETY: the program has registered a function of this type. The message is its own from here on.
     unsafe { handler(message) };
 }

@@ -1,6 +1,7 @@
 //! What the library keeps beside the endpoint, and how it takes in what has come.
 
 use crate::calls::OpenCalls;
+use crate::early::EarlyMessages;
 use crate::groups::PandaGroups;
 use crate::labels::{
     BYTES, GROUPS, KeptSend, MESSAGES, MessageLabel, MessagePurpose, PandaArrival, WHOLE_BYTES, announced,
@@ -9,7 +10,7 @@ use crate::message::{Content, words_of};
 use crate::mp::{Delivered, PandaEntries};
 use crate::points::Points;
 use crate::upcalls::{self, Upcall, Upcalls};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use weft_fabric::{Driven, Endpoint, Monitor, Outside, Peer, RequestId, Selector};
 use weft_ports::ready::{ReadyReceives, bytes_of};
@@ -44,7 +45,7 @@ pub struct PandaWorld {
     pub numbers: u64,
     pub upcalls: Upcalls,
     /// What came for somebody who is not there yet.
-    early: VecDeque<PandaArrival>,
+    early: EarlyMessages<PandaArrival>,
     pub calls: OpenCalls,
     pub entries: PandaEntries,
     pub points: Points,
@@ -114,7 +115,7 @@ impl PandaWorld {
             kept_bytes: 0,
             numbers: 0,
             upcalls: Upcalls::default(),
-            early: VecDeque::new(),
+            early: EarlyMessages::default(),
             calls: OpenCalls::default(),
             entries: PandaEntries::default(),
             points: Points::default(),
@@ -196,24 +197,37 @@ impl PandaWorld {
             MessagePurpose::Clock => return self.answer_time(message.from, beside),
             MessagePurpose::Request => match self.calls.handler() {
                 Some(handler) => Upcall::Request { handler, message },
-                None => return self.early.push_back(message),
+                None => return self.keep_early(message),
             },
             MessagePurpose::Point(number) => match self.points.at(number) {
                 Some(point) => Upcall::Point { point, number, message },
-                None => return self.early.push_back(message),
+                None => return self.keep_early(message),
             },
             MessagePurpose::Entry(number) => match self.entries.deliver(number, message.content) {
                 Delivered::ToHandler(handler, content) => Upcall::Entry { handler, number, content },
                 Delivered::Taken => return,
-                Delivered::TooEarly(content) => return self.early.push_back(PandaArrival { content, ..message }),
+                Delivered::TooEarly(content) => return self.keep_early(PandaArrival { content, ..message }),
             },
         };
         self.upcalls.push(upcall);
     }
 
+    #[cold]
+    fn keep_early(&mut self, message: PandaArrival) {
+        let (from, what, bytes) = (message.from.0, message.label.what, message.content.length);
+        self.early.keep(message, bytes, || {
+            let kind = match what {
+                MessagePurpose::Point(number) => format!("a fragment for service point {number}"),
+                MessagePurpose::Entry(number) => format!("a message for entry {number}"),
+                _ => "a call".to_owned(),
+            };
+            format!("{kind} of platform {from}")
+        });
+    }
+
     /// There is somebody new whom messages may be for.
     pub fn look_at_early(&mut self) {
-        for message in std::mem::take(&mut self.early) {
+        for message in self.early.take() {
             self.deliver(message);
         }
     }

@@ -56,6 +56,12 @@ static void wrong(const char *what)
         pan_rpc_trans(1, message, &answer);
     if (strcmp(what, "panic") == 0)
         pan_panic("%d is %s", 7, "odd");
+    if (strcmp(what, "early") == 0) {
+        int i;
+        pan_msg_push(message, 1 << 20, 1);
+        for (i = 0; i < 300; i++)
+            pan_mp_send_message(1, 1000, message, MODE_SYNC);
+    }
 }
 
 int main(int argc, char **argv)
@@ -67,6 +73,8 @@ int main(int argc, char **argv)
         pan_start();
         if (pan_my_pid() == 0)
             wrong(argv[1]);
+        else if (strcmp(argv[1], "early") == 0)
+            pan_mp_receive_message(map, pan_msg_create(), MODE_SYNC);
     } else {
         pan_rpc_register(serve);
         pan_start();

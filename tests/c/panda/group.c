@@ -10,6 +10,8 @@ static pan_group_p group, other;
 static struct tally came, others, broadcasts;
 static unsigned long order, broadcast_order;
 static int depth, numbers[16];
+/* The sender gets its own messages back, and not copies. */
+static pan_msg_p sent[MESSAGES];
 
 static pan_msg_p message_of(int from, int number, int answer)
 {
@@ -38,17 +40,19 @@ static void take(pan_msg_p message, unsigned long *order, int *from, int *number
 static void receive(pan_msg_p message)
 {
     int from, number, answer;
+    pan_msg_p as_came = message;
     CHECK(depth++ == 0);
     take(message, &order, &from, &number, &answer);
-    if (!answer)
+    if (!answer) {
         CHECK(number == numbers[from]++);
+        CHECK(from != me || as_came == sent[number]);
+    }
     /* Each tenth is answered by all, with a call to another platform before. */
     if (!answer && number % 10 == 0) {
         pan_msg_p out = message_of(me, number, 1), in;
         pan_rpc_trans((me + 1) % all, out, &in);
         pan_msg_clear(in);
         pan_group_send(group, out);
-        pan_msg_clear(out);
     }
     depth--;
     count(&came);
@@ -103,7 +107,8 @@ int main(int argc, char **argv)
     pan_group_init();
     pan_bg_init();
     pan_rpc_register(serve);
-    pan_group_va_set_params(NULL, "PAN_GRP_hist_size", 32, "PAN_GRP_send_timeout", 120.0, NULL);
+    pan_group_va_set_params(NULL, "PAN_GRP_hist_size", 32, "PAN_GRP_hist_status", 0.5, "PAN_GRP_send_timeout", 120.0,
+                            "bb_large", 1024, NULL);
     pan_start();
 
     group = pan_group_join("one", receive);
@@ -113,8 +118,8 @@ int main(int argc, char **argv)
     meet(map);
     for (i = 0; i < MESSAGES; i++) {
         pan_msg_p message = message_of(me, i, 0);
+        sent[i] = message;
         pan_group_send(group, message);
-        pan_msg_clear(message);
     }
     await(&came, all * MESSAGES + all * all * MESSAGES / 10);
     compare(map, order);
@@ -130,6 +135,7 @@ int main(int argc, char **argv)
     pan_msg_p message = message_of(me, 0, 0);
     pan_group_send(other, message);
     await(&others, all);
+    message = message_of(me, 0, 0);
     meet(map);
     pan_group_leave(other);
     pan_group_clear(other);

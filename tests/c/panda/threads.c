@@ -1,5 +1,6 @@
 /* Threads, locks, conditions, keys, time, and the comparison of clocks. */
 #include "check.h"
+#include <unistd.h>
 
 enum { THREADS = 8, ROUNDS = 2000 };
 
@@ -63,6 +64,55 @@ static void threads(void)
     pan_time_clear(until);
     pan_time_clear(tenth);
     pan_key_clear(key);
+    pan_cond_clear(turn_changed);
+    pan_mutex_clear(lock);
+}
+
+static int entered, left;
+
+static void wait_once(void *argument)
+{
+    pan_mutex_lock(lock);
+    entered++;
+    pan_cond_wait(turn_changed);
+    left++;
+    pan_mutex_unlock(lock);
+    pan_thread_exit();
+}
+
+static int of(const int *number)
+{
+    pan_mutex_lock(lock);
+    int read = *number;
+    pan_mutex_unlock(lock);
+    return read;
+}
+
+/* A signal wakes one thread, also where one of those that wait moves the fabric. */
+static void signals(void)
+{
+    enum { WAITERS = 3 };
+    pan_thread_p all[WAITERS];
+    int i;
+    lock = pan_mutex_create();
+    turn_changed = pan_cond_create(lock);
+    for (i = 0; i < WAITERS; i++)
+        all[i] = pan_thread_create(wait_once, NULL, 0L, 0, 0);
+    while (of(&entered) < WAITERS)
+        pan_thread_yield();
+    for (i = 1; i <= WAITERS; i++) {
+        pan_mutex_lock(lock);
+        pan_cond_signal(turn_changed);
+        pan_mutex_unlock(lock);
+        while (of(&left) < i)
+            pan_thread_yield();
+        usleep(20000);
+        CHECK(of(&left) == i);
+    }
+    for (i = 0; i < WAITERS; i++) {
+        pan_thread_join(all[i]);
+        pan_thread_clear(all[i]);
+    }
     pan_cond_clear(turn_changed);
     pan_mutex_clear(lock);
 }
@@ -136,6 +186,7 @@ int main(int argc, char **argv)
     pan_start();
     times();
     threads();
+    signals();
     clocks();
     /* Who asks for the time of platform 0 finds it there. */
     meet(map);

@@ -4,7 +4,7 @@ use super::{assert_open, count, object, platforms};
 use crate::failure::fail;
 use crate::membership;
 use crate::message::PandaMessage;
-use crate::upcalls::GroupFunction;
+use crate::upcalls::{GroupFunction, SentMessage};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,12 +53,13 @@ pub extern "C" fn pan_group_clear(group: Group) {
 }
 
 /// # Safety
-/// It is a message of the program's.
+/// It is a message of the program's, and the library's until the handler here gets it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_group_send(group: Group, message: *mut PandaMessage) {
     let number = number("pan_group_send", group);
     // SAFETY: the caller's promise.
-    membership::send("pan_group_send", number, unsafe { shared("pan_group_send", message) });
+    let bytes = unsafe { shared("pan_group_send", message) };
+    membership::send("pan_group_send", number, bytes, Some(SentMessage(message)));
 }
 
 #[unsafe(no_mangle)]
@@ -78,8 +79,11 @@ pub unsafe extern "C" fn weft_panda_group_parameter(group: Group, name: *const c
     let asked = match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"PAN_GRP_n_members" => members as c_int,
         b"PAN_GRP_sequencer" => first.map_or(-1, |first| first as c_int),
-        // SAFETY: as above.
-        _ => return unsafe { super::system::weft_panda_parameter(name, place, 1) },
+        _ => {
+            // SAFETY: as above.
+            unsafe { super::parameters::weft_panda_parameter(name, place, 1) };
+            return;
+        }
     };
     // SAFETY: as above.
     unsafe { place.cast::<c_int>().write(asked) };
@@ -137,7 +141,7 @@ pub unsafe extern "C" fn pan_bg_send_message(message: *mut PandaMessage, mode: c
     let bytes = unsafe { shared(call, message) };
     // Nobody misses it who has not joined yet.
     membership::await_size(call, group, platforms() as usize);
-    membership::send(call, group, bytes);
+    membership::send(call, group, bytes, None);
     match mode {
         SYNC => membership::settle(call, group),
         // SAFETY: the caller's promise.

@@ -6,6 +6,7 @@ mod group;
 mod memory;
 mod message;
 mod mp;
+mod parameters;
 mod points;
 mod pset;
 mod rpc;

@@ -1,10 +1,10 @@
-//! Begin and end, who takes part, and what tunes the library.
+//! Begin and end, and who takes part.
 
 use super::{PLACE, assert_open, me, platforms};
 use crate::failure::fail;
 use crate::life;
 use crate::takers;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering;
 
 /// Takes nothing from the arguments: places come from the launcher.
@@ -61,19 +61,4 @@ pub extern "C" fn pan_poll() {
 pub unsafe extern "C" fn weft_panda_panic(text: *const c_char) {
     // SAFETY: the caller's promise.
     fail(&format!("pan_panic on platform {}: {}", me(), unsafe { CStr::from_ptr(text) }.to_string_lossy()));
-}
-
-/// A parameter of a module is set or asked for, by the functions of the header that have lists. None has an effect; a
-/// statistic is text, which the program frees.
-///
-/// # Safety
-/// The name is a string; where it is asked for, `place` is where the value goes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_panda_parameter(name: *const c_char, place: *mut c_void, asked: c_int) {
-    // SAFETY: the caller's promise.
-    let is_statistic = unsafe { CStr::from_ptr(name) }.to_bytes().ends_with(b"statistics");
-    if asked != 0 && is_statistic && !place.is_null() {
-        // SAFETY: as above: the place of a pointer.
-        unsafe { place.cast::<*mut c_char>().write(libc::strdup(c"".as_ptr())) };
-    }
 }

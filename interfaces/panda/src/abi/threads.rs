@@ -13,6 +13,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The C library's threads have an answer; that of one that has none is never looked at.
 type ThreadFunction = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -218,9 +219,9 @@ pub unsafe extern "C" fn pan_cond_wait(condition: *const PandaCondition) {
 pub unsafe extern "C" fn pan_cond_timedwait(condition: *const PandaCondition, until: *mut PandaTime) -> c_int {
     // SAFETY: the caller's promise.
     let until = *unsafe { object("pan_cond_timedwait", until) };
-    let until = libc::timespec { tv_sec: until.seconds, tv_nsec: until.nanoseconds };
+    let since = Duration::from_nanos(until.nanoseconds().clamp(0, u64::MAX.into()) as u64);
     // SAFETY: as above.
-    unsafe { shared("pan_cond_timedwait", condition) }.wait_until(&until).into()
+    unsafe { shared("pan_cond_timedwait", condition) }.wait_until(UNIX_EPOCH + since).into()
 }
 
 /// # Safety

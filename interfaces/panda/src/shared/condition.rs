@@ -6,7 +6,11 @@ use crate::takers;
 use crate::upcalls;
 use crate::world::WORLD;
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::SystemTime;
 
 /// A lock of the C library.
 pub struct PandaMutex(UnsafeCell<libc::pthread_mutex_t>);
@@ -70,14 +74,42 @@ fn inside<R>(what: impl FnOnce() -> R) -> Option<R> {
     answer
 }
 
+/// A thread that waits for a condition.
+struct ConditionWaiter {
+    thread: Thread,
+    signalled: AtomicBool,
+    /// It moves the fabric meanwhile.
+    moves: AtomicBool,
+}
+
+impl ConditionWaiter {
+    fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::SeqCst)
+    }
+
+    /// Returns before where the fabric closes.
+    fn move_until_signalled(&self, call: &'static str) {
+        self.moves.store(true, Ordering::SeqCst);
+        takers::wait(waiting(call, None), |_| (self.is_signalled() || RETIRED.load(Ordering::SeqCst)).then_some(()));
+        self.moves.store(false, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        self.signalled.store(true, Ordering::SeqCst);
+        self.thread.unpark();
+        if self.moves.load(Ordering::SeqCst) {
+            // Who sleeps in the monitor is woken when it is left.
+            inside(|| drop(WORLD.enter()));
+        }
+    }
+}
+
+/// A signal is for one thread, the one that has waited longest, and none returns without one: programs of old do not ask
+/// again what they have waited for.
 pub struct PandaCondition {
     /// The lock that it was made for, which outlives it.
     mutex: *const PandaMutex,
-    sleepers: UnsafeCell<libc::pthread_cond_t>,
-    /// How often it was signalled.
-    signals: AtomicU32,
-    /// Threads that wait for it and move the fabric.
-    movers: AtomicU32,
+    waiters: Mutex<VecDeque<Arc<ConditionWaiter>>>,
 }
 
 // SAFETY: as above; the lock outlives it.
@@ -87,68 +119,61 @@ impl PandaCondition {
     /// # Safety
     /// The lock outlives the condition.
     pub unsafe fn new(mutex: *const PandaMutex) -> Self {
-        let sleepers = UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER);
-        Self { mutex, sleepers, signals: AtomicU32::new(0), movers: AtomicU32::new(0) }
+        Self { mutex, waiters: Mutex::default() }
     }
 
-    fn mutex(&self) -> &PandaMutex {
+    fn waiters(&self) -> MutexGuard<'_, VecDeque<Arc<ConditionWaiter>>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits as `sleep` does, with the lock left, which is this thread's.
+    fn without_lock<R>(&self, sleep: impl FnOnce(&Arc<ConditionWaiter>) -> R) -> R {
+        let [signalled, moves] = [AtomicBool::new(false), AtomicBool::new(false)];
+        let waiter = Arc::new(ConditionWaiter { thread: std::thread::current(), signalled, moves });
+        self.waiters().push_back(waiter.clone());
         // SAFETY: the promise of `new`.
-        unsafe { &*self.mutex }
+        let mutex = unsafe { &*self.mutex };
+        mutex.unlock();
+        let answer = sleep(&waiter);
+        mutex.lock();
+        answer
     }
 
     /// Waits, with the lock left, until it is signalled.
     pub fn wait(&self, call: &'static str) {
-        upcalls::unbar();
-        let signalled = !MOVES.swap(true, Ordering::Relaxed) && {
-            let signalled = inside(|| self.move_until_signalled(call)).unwrap_or(false);
-            MOVES.store(false, Ordering::Relaxed);
-            signalled
-        };
-        if !signalled {
-            // SAFETY: both are initialised, and the lock is this thread's.
-            unsafe { libc::pthread_cond_wait(self.sleepers.get(), self.mutex().0.get()) };
-        }
-        upcalls::bar();
-    }
-
-    /// False if the fabric closes before.
-    fn move_until_signalled(&self, call: &'static str) -> bool {
-        let seen = self.signals.load(Ordering::Relaxed);
-        self.movers.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: it is this thread's.
-        unsafe { libc::pthread_mutex_unlock(self.mutex().0.get()) };
-        let is_signalled = || self.signals.load(Ordering::SeqCst) != seen;
-        takers::wait(waiting(call, None), |_| (is_signalled() || RETIRED.load(Ordering::SeqCst)).then_some(()));
-        self.movers.fetch_sub(1, Ordering::SeqCst);
-        // SAFETY: it is initialised.
-        unsafe { libc::pthread_mutex_lock(self.mutex().0.get()) };
-        is_signalled()
+        self.without_lock(|waiter| {
+            if !MOVES.swap(true, Ordering::Relaxed) {
+                inside(|| waiter.move_until_signalled(call));
+                MOVES.store(false, Ordering::Relaxed);
+            }
+            while !waiter.is_signalled() {
+                std::thread::park();
+            }
+        });
     }
 
     /// As [`Self::wait`], until a time at most; false if that has come.
-    pub fn wait_until(&self, until: &libc::timespec) -> bool {
-        upcalls::unbar();
-        // SAFETY: both are initialised, and the lock is this thread's.
-        let ended = unsafe { libc::pthread_cond_timedwait(self.sleepers.get(), self.mutex().0.get(), until) };
-        upcalls::bar();
-        ended == 0
+    pub fn wait_until(&self, until: SystemTime) -> bool {
+        self.without_lock(|waiter| {
+            while !waiter.is_signalled()
+                && let Ok(left) = until.duration_since(SystemTime::now())
+                && !left.is_zero()
+            {
+                std::thread::park_timeout(left);
+            }
+            // A signal from here on is for somebody else.
+            self.waiters().retain(|other| !Arc::ptr_eq(other, waiter));
+            waiter.is_signalled()
+        })
     }
 
     pub fn signal(&self) {
-        self.wake(libc::pthread_cond_signal);
+        let first = self.waiters().pop_front();
+        first.into_iter().for_each(|waiter| waiter.wake());
     }
 
     pub fn broadcast(&self) {
-        self.wake(libc::pthread_cond_broadcast);
-    }
-
-    fn wake(&self, sleepers: unsafe extern "C" fn(*mut libc::pthread_cond_t) -> libc::c_int) {
-        self.signals.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: it is initialised.
-        unsafe { sleepers(self.sleepers.get()) };
-        if self.movers.load(Ordering::SeqCst) > 0 {
-            // Who sleeps in the monitor is woken when it is left.
-            inside(|| drop(WORLD.enter()));
-        }
+        let all = std::mem::take(&mut *self.waiters());
+        all.into_iter().for_each(|waiter| waiter.wake());
     }
 }
