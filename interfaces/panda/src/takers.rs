@@ -11,6 +11,7 @@ use weft_fabric::Waiting;
 /// Waits, and runs upcalls meanwhile where the thread may.
 #[inline]
 pub fn wait<R>(what: Waiting, done: impl FnMut(&mut PandaWorld) -> Option<R>) -> R {
+    upcalls::catch_up();
     let takes = u32::from(!upcalls::are_barred());
     upcalls::WAITING.fetch_add(takes, Ordering::Relaxed);
     let answer = WORLD.wait(what, done);
@@ -22,5 +23,6 @@ pub fn wait<R>(what: Waiting, done: impl FnMut(&mut PandaWorld) -> Option<R>) ->
 pub fn poll() {
     // One that is not counted has no effect.
     upcalls::POLLS[0].store(upcalls::POLLS[0].load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    upcalls::catch_up();
     WORLD.poll();
 }

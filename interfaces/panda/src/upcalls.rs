@@ -5,7 +5,7 @@ use crate::labels::PandaArrival;
 use crate::message::{Content, PandaMessage, words_of};
 use crate::mp::EntryHandler;
 use crate::points::{Point, call_point};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -17,6 +17,31 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The one that this thread has begun, between the world and [`run_begun`].
     static NEXT: Cell<Option<Upcall>> = const { Cell::new(None) };
+    /// What waits for the end of the upcall that this thread is in.
+    static AFTER: RefCell<Vec<Arc<dyn AfterUpcall>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What an upcall does to other threads. It is done when the upcall has ended, or begins to wait: in the original upcalls
+/// have the highest priority, so programs count on it that who is woken in one does not overtake it.
+pub trait AfterUpcall {
+    fn run(&self);
+}
+
+/// Does this now, in an upcall after it.
+#[inline]
+pub fn after(what: Arc<dyn AfterUpcall>) {
+    if is_in_one() {
+        AFTER.with_borrow_mut(|all| all.push(what));
+    } else {
+        what.run();
+    }
+}
+
+/// Does what an upcall has put off: it has ended, or waits itself.
+#[inline]
+pub fn catch_up() {
+    let all = AFTER.with_borrow_mut(std::mem::take);
+    all.into_iter().for_each(|what| what.run());
 }
 
 /// A thread is in an upcall.
@@ -189,6 +214,7 @@ pub fn run_begun() -> bool {
         }
         None => {}
     }
+    catch_up();
     end();
     INBOX.load(Ordering::SeqCst) > 0
 }

@@ -2,6 +2,7 @@
 #include "check.h"
 #include <pan_bg.h>
 #include <pan_group.h>
+#include <unistd.h>
 
 enum { MESSAGES = 500, LONG = 40000 };
 
@@ -67,6 +68,64 @@ static void receive_other(pan_msg_p message)
 {
     pan_msg_clear(message);
     count(&others);
+}
+
+static volatile int ended, waits;
+static struct tally passing, woken;
+
+/* Who is woken in an upcall does not overtake it. */
+static void receive_slowly(pan_msg_p message)
+{
+    pan_msg_clear(message);
+    while (!waits)
+        usleep(100);
+    /* It waits once the lock is free. */
+    count(&woken);
+    usleep(2000);
+    ended++;
+}
+
+/* Waits, and so runs upcalls. */
+static void wait_beside(void *nothing)
+{
+    pan_mutex_lock(passing.lock);
+    passing.count++;
+    while (passing.count < 2)
+        pan_cond_wait(passing.changed);
+    pan_mutex_unlock(passing.lock);
+    pan_thread_exit();
+}
+
+static void overtake(void)
+{
+    int i;
+    passing = tally();
+    woken = tally();
+    pan_group_p alone = pan_group_join(me == 0 ? "zero" : me == 1 ? "one alone" : "more", receive_slowly);
+    if (me < 2) {
+        pan_thread_p beside = pan_thread_create(wait_beside, NULL, 0L, 0, 0);
+        /* Not by a wait, since who waits first runs the upcalls. */
+        for (i = 0; i == 0; pan_thread_yield()) {
+            pan_mutex_lock(passing.lock);
+            i = passing.count;
+            pan_mutex_unlock(passing.lock);
+        }
+        for (i = 1; i <= 20; i++) {
+            pan_group_send(alone, pan_msg_create());
+            pan_mutex_lock(woken.lock);
+            waits = 1;
+            while (woken.count < i)
+                pan_cond_wait(woken.changed);
+            waits = 0;
+            pan_mutex_unlock(woken.lock);
+            CHECK(ended == i);
+        }
+        count(&passing);
+        pan_thread_join(beside);
+        pan_thread_clear(beside);
+    }
+    pan_group_leave(alone);
+    pan_group_clear(alone);
 }
 
 static void receive_broadcast(pan_msg_p message)
@@ -139,6 +198,9 @@ int main(int argc, char **argv)
     meet(map);
     pan_group_leave(other);
     pan_group_clear(other);
+
+    overtake();
+    meet(map);
 
     /* The handler comes late. */
     int entry = pan_bg_send_message(message, BG_MODE_SYNC2);

@@ -6,6 +6,7 @@ use super::{count, give, object, take};
 use crate::failure::fail;
 use crate::shared::condition::{PandaCondition, PandaMutex};
 use crate::shared::time::PandaTime;
+use crate::upcalls::catch_up;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_void};
@@ -86,12 +87,14 @@ pub unsafe extern "C" fn pan_thread_clear(thread: *mut PandaThread) {
 /// It is a thread that was not detached, and the program's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_thread_join(thread: *mut PandaThread) {
+    catch_up();
     // SAFETY: the caller's promise.
     unsafe { libc::pthread_join(object("pan_thread_join", thread).thread, null_mut()) };
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_thread_yield() {
+    catch_up();
     std::thread::yield_now();
 }
 

@@ -3,6 +3,7 @@
 use super::{assert_open, count, object};
 use crate::clock;
 use crate::shared::time::PandaTime;
+use crate::upcalls::catch_up;
 use std::ffi::{c_double, c_int};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub extern "C" fn pan_is_bigendian() -> c_int {
 pub unsafe extern "C" fn pan_sleep(time: Time) {
     // SAFETY: the caller's promise.
     let time = unsafe { object("pan_sleep", time) };
+    catch_up();
     std::thread::sleep(Duration::from_nanos(u64::try_from(time.nanoseconds()).unwrap_or(0)));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::labels::waiting;
 use crate::takers;
-use crate::upcalls;
+use crate::upcalls::{self, AfterUpcall};
 use crate::world::WORLD;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -24,6 +24,11 @@ impl PandaMutex {
     }
 
     pub fn lock(&self) {
+        if self.try_lock() {
+            return;
+        }
+        // Who holds it may wait for a thread that is to be woken.
+        upcalls::catch_up();
         // SAFETY: it is a lock, at a place that it keeps.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         upcalls::bar();
@@ -93,8 +98,10 @@ impl ConditionWaiter {
         takers::wait(waiting(call, None), |_| (self.is_signalled() || RETIRED.load(Ordering::SeqCst)).then_some(()));
         self.moves.store(false, Ordering::SeqCst);
     }
+}
 
-    fn wake(&self) {
+impl AfterUpcall for ConditionWaiter {
+    fn run(&self) {
         self.signalled.store(true, Ordering::SeqCst);
         self.thread.unpark();
         if self.moves.load(Ordering::SeqCst) {
@@ -134,6 +141,7 @@ impl PandaCondition {
         // SAFETY: the promise of `new`.
         let mutex = unsafe { &*self.mutex };
         mutex.unlock();
+        upcalls::catch_up();
         let answer = sleep(&waiter);
         mutex.lock();
         answer
@@ -169,11 +177,11 @@ impl PandaCondition {
 
     pub fn signal(&self) {
         let first = self.waiters().pop_front();
-        first.into_iter().for_each(|waiter| waiter.wake());
+        first.into_iter().for_each(|waiter| upcalls::after(waiter));
     }
 
     pub fn broadcast(&self) {
         let all = std::mem::take(&mut *self.waiters());
-        all.into_iter().for_each(|waiter| waiter.wake());
+        all.into_iter().for_each(|waiter| upcalls::after(waiter));
     }
 }
