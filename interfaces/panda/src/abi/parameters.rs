@@ -48,10 +48,12 @@ pub unsafe extern "C" fn weft_panda_parameter(name: *const c_char, place: *mut c
         say(&format!("Panda has no parameter '{name}', which is ignored"));
     } else if asked != 0 && !place.is_null() {
         // SAFETY: the caller's promise: each name has a value of one kind.
-        match (is_real, is_statistic) {
-            (true, _) => unsafe { place.cast::<f64>().write(0.0) },
-            (_, true) => unsafe { place.cast::<*mut c_char>().write(libc::strdup(c"".as_ptr())) },
-            _ => unsafe { place.cast::<c_int>().write(0) },
+        unsafe {
+            match (is_real, is_statistic) {
+                (true, _) => place.cast::<f64>().write(0.0),
+                (_, true) => place.cast::<*mut c_char>().write(libc::strdup(c"".as_ptr())),
+                _ => place.cast::<c_int>().write(0),
+            }
         }
     }
     is_real.into()
