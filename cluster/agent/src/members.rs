@@ -52,6 +52,8 @@ impl Members {
                     "tcp_bytes" => &mut sent.tcp,
                     "udp_bytes" => &mut sent.udp,
                     "single_copy_bytes" => &mut sent.copied,
+                    "sends" => &mut sent.messages,
+                    "bytes_sent" => &mut sent.message_bytes,
                     _ => continue,
                 };
                 *sum = sum.saturating_add(count);

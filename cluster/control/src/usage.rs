@@ -15,7 +15,7 @@ pub struct RankUsage {
     pub peak_bytes: u64,
 }
 
-/// Bytes that a rank has sent, as it says itself.
+/// What a rank has sent, as it says itself: bytes by the device that carried them, and the messages that they were of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentBytes {
     pub shm: u64,
@@ -23,6 +23,9 @@ pub struct SentBytes {
     pub udp: u64,
     /// Copied straight out of a sender's memory.
     pub copied: u64,
+    pub messages: u64,
+    /// In those messages, whatever they were wrapped in.
+    pub message_bytes: u64,
 }
 
 impl RankUsage {
@@ -44,11 +47,11 @@ impl RankUsage {
 }
 
 impl SentBytes {
-    pub fn words(self) -> [u64; 4] {
-        [self.shm, self.tcp, self.udp, self.copied]
+    pub fn words(self) -> [u64; 6] {
+        [self.shm, self.tcp, self.udp, self.copied, self.messages, self.message_bytes]
     }
 
-    pub fn of_words([shm, tcp, udp, copied]: [u64; 4]) -> Self {
-        Self { shm, tcp, udp, copied }
+    pub fn of_words([shm, tcp, udp, copied, messages, message_bytes]: [u64; 6]) -> Self {
+        Self { shm, tcp, udp, copied, messages, message_bytes }
     }
 }

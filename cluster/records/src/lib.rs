@@ -81,6 +81,10 @@ pub struct RankRecord {
     /// What it sent; absent where it shows no status page.
     #[serde(default)]
     pub sent: Option<DeviceBytes>,
+    /// The same as messages, whatever devices and interfaces made of them. What processes of one host do on memory
+    /// that they share is none.
+    #[serde(default)]
+    pub messages: Option<SentMessages>,
 }
 
 /// How a rank ended.
@@ -116,6 +120,13 @@ pub struct DeviceBytes {
     /// Copied straight out of a sender's memory.
     #[serde(default)]
     pub copied: u64,
+}
+
+/// Messages that a rank sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentMessages {
+    pub count: u64,
+    pub bytes: u64,
 }
 
 /// Where a program failed.
@@ -186,6 +197,15 @@ impl JobRecord {
         let mut sum = self.others;
         self.ranks.iter().filter_map(|rank| rank.spent).for_each(|spent| sum.add(spent));
         sum
+    }
+
+    /// The messages of all ranks; nothing where none of them told.
+    pub fn messages(&self) -> Option<SentMessages> {
+        let told = self.ranks.iter().filter_map(|rank| rank.messages);
+        told.reduce(|a, b| SentMessages {
+            count: a.count.saturating_add(b.count),
+            bytes: a.bytes.saturating_add(b.bytes),
+        })
     }
 
     /// What all ranks sent; nothing where none of them told.

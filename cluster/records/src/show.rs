@@ -50,6 +50,9 @@ pub fn page(record: &JobRecord, when: impl Fn(u64) -> String, singly: usize) -> 
         seconds(spent.system_us as f64 / 1e6),
         bytes(spent.peak_bytes),
     );
+    if let Some(sent) = record.messages() {
+        let _ = writeln!(text, "  {} message{} of {} sent", sent.count, plural(sent.count as usize), bytes(sent.bytes));
+    }
     let cause = record.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
     let _ = writeln!(text, "  exit code {}{cause}", record.exit_code);
     if let Some(fault) = &record.fault {

@@ -12,12 +12,14 @@ fn rank(number: u32, host: u32) -> RankRecord {
         finalised: Some(true),
         spent: Some(spent),
         sent: Some(DeviceBytes { shm: 1024, tcp: 2048, udp: 0, copied: 0 }),
+        messages: Some(SentMessages { count: 3, bytes: 2900 }),
     }
 }
 
 fn record() -> JobRecord {
     let mut second = rank(1, 1);
-    (second.exit, second.finalised, second.sent) = (Ending::Signal(11), None, None);
+    (second.exit, second.finalised) = (Ending::Signal(11), None);
+    (second.sent, second.messages) = (None, None);
     JobRecord {
         job: "7-f".into(),
         user: "ada".into(),
@@ -69,6 +71,7 @@ fn a_page_tells_the_cause_and_each_rank() {
     record.fault =
         Some(FaultRecord { rank: 1, signal: 11, backtrace: vec!["#0 main".into()], ..FaultRecord::default() });
     let text = show::page(&record, |seconds| seconds.to_string(), 16);
+    assert!(text.contains("3 messages of 2.8 KiB sent"), "{text}");
     assert!(text.contains("exit code 139: rank 1 on b was killed by signal 11"), "{text}");
     assert!(text.contains("    #0 main\n"), "{text}");
     let second = text.lines().last().expect("ranks");

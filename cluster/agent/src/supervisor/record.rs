@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use weft_cluster::failure::FailureReport;
 use weft_cluster::state::{Cause, Exit};
 use weft_cluster::usage::{RankUsage, SentBytes};
-use weft_records::{DeviceBytes, Ending, FaultRecord, JobRecord, ProgramRecord, RankRecord, Spent};
+use weft_records::{DeviceBytes, Ending, FaultRecord, JobRecord, ProgramRecord, RankRecord, SentMessages, Spent};
 
 /// What is told of the ranks while the job runs.
 pub(super) struct JobRecorder {
@@ -33,6 +33,7 @@ impl JobRecorder {
             finalised: None,
             spent: None,
             sent: None,
+            messages: None,
         };
         let record = JobRecord {
             job: job.id.as_str().to_owned(),
@@ -90,9 +91,11 @@ impl Supervisor {
             rank.finalised = self.state.has_finalised(number);
             rank.spent = self.recorder.used[number].map(spent);
             rank.sent = self.recorder.sent[number].map(|sent| {
-                let SentBytes { shm, tcp, udp, copied } = sent;
+                let SentBytes { shm, tcp, udp, copied, .. } = sent;
                 DeviceBytes { shm, tcp, udp, copied }
             });
+            rank.messages =
+                self.recorder.sent[number].map(|sent| SentMessages { count: sent.messages, bytes: sent.message_bytes });
         }
         record
     }

@@ -60,7 +60,11 @@ fn every_frame() -> Vec<Frame> {
         Frame::Credit { channel: CHANNEL, bytes: 300 },
         launch(),
         Frame::Used { member: 2, usage: RankUsage::of_words([1, 2, 3, u64::MAX]), sent: None },
-        Frame::Used { member: u32::MAX, usage: RankUsage::default(), sent: Some(SentBytes::of_words([4, 5, 6, 7])) },
+        Frame::Used {
+            member: u32::MAX,
+            usage: RankUsage::default(),
+            sent: Some(SentBytes::of_words([4, 5, 6, 7, 8, 9])),
+        },
         Frame::Failed { member: 1, text: "#0 main at p.c:3\n".into() },
         Frame::CommandEnded { command: 2, exit: Exit::Code(255) },
         Frame::CommandEnded { command: 2, exit: Exit::Signal(9) },
@@ -102,7 +106,7 @@ fn bytes_of_the_short_frames() {
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x04\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x05\0\0\0");
 }
 
 #[rustfmt::skip]
@@ -131,8 +135,9 @@ fn bytes_of_the_long_frames() {
     let long = |number: u64| number.to_le_bytes();
     let used_bytes = [
         &[22, 3, 0, 0, 0][..], &long(1), &long(2), &long(3), &long(4), &[1], &long(5), &long(6), &long(7), &long(8),
+        &long(9), &long(10),
     ].concat();
-    let sent = Some(SentBytes::of_words([5, 6, 7, 8]));
+    let sent = Some(SentBytes::of_words([5, 6, 7, 8, 9, 10]));
     assert_eq!(encoded(&Frame::Used { member: 3, usage: RankUsage::of_words([1, 2, 3, 4]), sent })[4..], used_bytes);
     let length = u32::to_le_bytes(start_bytes.len() as u32);
     assert_eq!(encoded(&Frame::Start(Box::new(start()))), [&length[..], &start_bytes].concat());
