@@ -108,6 +108,27 @@ fn kernels_among_many_hosts_and_every_pair_of_them_are_measured() {
 }
 
 #[test]
+fn an_application_is_measured_and_predicted_over_each_device_between_hosts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let json = folder.path().join("apps.json");
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args("bench apps --quick --only mg --device xdp,udp,tcp --json".split(' ')).arg(&json);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (pid, output) = end_of(command.spawn().expect("weft can be started"));
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(hosts_of(pid), Vec::<String>::new());
+    let report: Value = serde_json::from_slice(&std::fs::read(json).expect("it was written")).expect("JSON");
+    let devices = report["applications"][0]["devices"].as_array().expect("devices");
+    let names: Vec<&str> = devices.iter().filter_map(|device| device["via"].as_str()).collect();
+    assert_eq!(names, ["xdp", "udp", "tcp"]);
+    for device in devices {
+        let is_positive = |value: &Value| value.as_f64() > Some(0.0);
+        assert!(is_positive(&device["efficiency"]) && is_positive(&device["predicted"]["efficiency"]), "{device:#}");
+    }
+}
+
+#[test]
 fn hosts_go_with_a_run_that_is_interrupted_or_killed() {
     // Who is killed leaves his temporary files there.
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -57,7 +57,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-records", "weft-backtrace", "weft-lanes"]),
-    ("weft-bench", &["weft-wire", "weft-kernel", "weft-fabric"]),
+    (
+        "weft-bench",
+        &["weft-wire", "weft-kernel", "weft-records", "weft-fabric", "weft-ports", "weft-group", "weft-panda"],
+    ),
     (
         "weft",
         &[

@@ -72,6 +72,15 @@ pub enum What {
     Net(crate::net::NetArgs),
     /// Measure Intel's MPI benchmarks, ScaLAPACK, mpi4py, packing and one-sided operations.
     Imb(crate::imb::ImbArgs),
+    /// Measure RPC, messages, groups, ring and all-to-all exchanges on each device, and draw them.
+    Kernels(crate::kernels::KernelsArgs),
+    /// Measure the ten hard applications: table 1 and figure 7 of the paper, measured and predicted.
+    Apps(crate::apps::AppsArgs),
+    /// Draw figures 2 to 7 of the paper into a folder.
+    Figures(crate::apps::FiguresArgs),
+    /// Be a rank of a kernel (what `kernels` starts).
+    #[command(hide = true)]
+    KernelRank(crate::kernels::KernelRankArgs),
     /// Measure one layer of the fabric between two processes (what `layers` starts).
     #[command(hide = true)]
     FabricPair(crate::layers::PairArgs),

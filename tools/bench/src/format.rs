@@ -1,6 +1,7 @@
 //! Figures with units, three significant digits.
 
 use serde::Serialize;
+use std::fmt::Write;
 
 /// Of what a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -73,6 +74,32 @@ pub fn digits(value: f64) -> String {
         _ => 3,
     };
     format!("{value:.decimals$}")
+}
+
+/// A table in columns, the first one to the left and the others to the right.
+pub fn columns(table: &[Vec<String>]) -> String {
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in table {
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The same for Markdown; the first row is its head.
+pub fn markdown(table: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (at, row) in table.iter().enumerate() {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+        if at == 0 {
+            let _ = writeln!(text, "|---|{}", "--:|".repeat(row.len() - 1));
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -13,19 +13,24 @@
 //!
 //! Test: `cargo test -p weft-bench`; one test runs MPICH for real when it is installed in the peers directory.
 
+mod apps;
 mod args;
 mod bars;
+mod chart;
 mod format;
 mod imb;
+mod kernels;
 mod layers;
 mod leftovers;
 mod library;
 mod limits;
 mod lines;
 mod machine;
+mod model;
 mod net;
 mod output;
 mod parse;
+mod payload;
 mod peers;
 mod plan;
 mod plot;
@@ -54,6 +59,10 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
         Some(args::What::Layers(args)) => return layers::run(args),
         Some(args::What::Net(args)) => return net::run(args),
         Some(args::What::Imb(args)) => return imb::run(args),
+        Some(args::What::Kernels(args)) => return kernels::run(args),
+        Some(args::What::Apps(args)) => return apps::run(args),
+        Some(args::What::Figures(args)) => return apps::run_figures(args),
+        Some(args::What::KernelRank(args)) => return kernels::run_rank(args),
         Some(args::What::FabricPair(args)) => return layers::run_pair(args),
         Some(args::What::HoldFilter(args)) => return net::hold(args),
         Some(args::What::TunePair(args)) => return tune::run_tune_pair(args),

@@ -40,7 +40,7 @@ impl Machine {
             cpus_used: different_cores(&allowed, core_of),
             kernel: read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
             memory_bytes: memory_bytes(&read_to_string("/proc/meminfo").unwrap_or_default()),
-            load_before: first_number(&read_to_string("/proc/loadavg").unwrap_or_default()),
+            load_before: load(),
             date: date(now_s),
         }
     }
@@ -57,6 +57,11 @@ impl Machine {
             self.kernel,
         )
     }
+}
+
+/// One-minute load average.
+pub fn load() -> f64 {
+    first_number(&read_to_string("/proc/loadavg").unwrap_or_default())
 }
 
 fn first_number(text: &str) -> f64 {

@@ -3,6 +3,7 @@
 //! Runs in a process of its own, which forks: only the hidden command `weft bench fabric-pair` comes here. The other
 //! process answers (ping-pong) or does the same as this one (exchange) until it is killed.
 
+use crate::payload::{look, mark, middle};
 use anyhow::{Context, bail};
 use std::time::Instant;
 use weft_fabric::{
@@ -53,8 +54,6 @@ const WAIT: Waiting = Waiting { call: "fabric-pair", peer: None, tag: None, cont
 const TAG: i32 = 1;
 /// The clock is read once per so many messages.
 const CLOCK_EVERY: u64 = 8;
-/// A message carries its number so often, and once more at its end.
-const PAGE: usize = 4096;
 
 /// One side, with the buffers that it sends from and receives into.
 struct Side {
@@ -147,29 +146,6 @@ impl Side {
         self.arrive(request, number)?;
         self.send(number);
         Ok(())
-    }
-}
-
-fn middle(at: usize) -> u8 {
-    (at * 7 + (at >> 8)) as u8
-}
-
-fn mark(message: &mut [u8], number: u64) {
-    message.iter_mut().step_by(PAGE).for_each(|byte| *byte = number as u8);
-    if let Some(last) = message.last_mut() {
-        *last = number as u8;
-    }
-}
-
-/// The numbers in each message, and all of some.
-fn look(message: &[u8], number: u64) -> anyhow::Result<()> {
-    let step = if number.is_multiple_of(1024) { 1 } else { PAGE };
-    let is_number = |at: usize| at.is_multiple_of(PAGE) || at + 1 == message.len();
-    let right = |at: usize| message[at] == if is_number(at) { number as u8 } else { middle(at) };
-    let wrong = (0..message.len()).step_by(step).chain([message.len() - 1]).find(|at| !right(*at));
-    match wrong {
-        Some(at) => bail!("message {number} is wrong at byte {at}"),
-        None => Ok(()),
     }
 }
 
@@ -299,24 +275,4 @@ fn rounds(me: u32, bytes: usize, count: u64) -> anyhow::Result<f64> {
 
 pub fn bind_to(cpu: usize) -> anyhow::Result<()> {
     weft_kernel::set_affinity(&[cpu]).with_context(|| format!("cannot run on processor {cpu}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_number_and_a_wrong_byte_are_noticed() {
-        let mut message = Side::new(Layer::Raw, 0, 3 * PAGE + 5).out;
-        mark(&mut message, 1024);
-        look(&message, 1024).unwrap();
-        assert!(look(&message, 1025).is_err());
-        message[PAGE + 7] ^= 1;
-        assert_eq!(look(&message, 1024).unwrap_err().to_string(), "message 1024 is wrong at byte 4103");
-        mark(&mut message, 7);
-        look(&message, 7).unwrap();
-        let end = message.len() - 1;
-        message[end] ^= 1;
-        assert!(look(&message, 7).is_err());
-    }
 }

@@ -1,7 +1,7 @@
 //! The table of the layers, as text, Markdown and JSON.
 
 use super::rows::{Column, LayerSizes, Row};
-use crate::format::{digits, figure};
+use crate::format::{columns, digits, figure, markdown};
 use crate::limits::Limit;
 use crate::machine::Machine;
 use crate::output::Presented;
@@ -9,7 +9,6 @@ use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Samples by column and row, one per turn.
 pub type Samples = BTreeMap<(Column, Row), Vec<Sample>>;
@@ -149,28 +148,13 @@ impl Report {
 
 impl Presented for Report {
     fn text(&self) -> String {
-        let table = self.table();
-        let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let mut text = self.heading().join("\n") + "\n\n";
-        for row in &table {
-            for (column, cell) in row.iter().enumerate() {
-                let width = width(column);
-                let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
-            }
-            text.push('\n');
-        }
+        let text = self.heading().join("\n") + "\n\n" + &columns(&self.table());
         text + "\n" + &self.limits().join("\n") + "\n\n" + &self.remarks().join("\n") + "\n"
     }
 
     fn markdown(&self) -> String {
         let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
-        let mut text = list(self.heading()) + &list(self.limits()) + "\n";
-        for (at, row) in self.table().iter().enumerate() {
-            let _ = writeln!(text, "| {} |", row.join(" | "));
-            if at == 0 {
-                let _ = writeln!(text, "|---|{}", "--:|".repeat(row.len() - 1));
-            }
-        }
+        let text = list(self.heading()) + &list(self.limits()) + "\n" + &markdown(&self.table());
         text + "\n" + &list(self.remarks())
     }
 

@@ -114,7 +114,7 @@ impl Bench {
     fn launch(&self) -> anyhow::Result<Command> {
         let library = &self.weft()?.0;
         if let Some((hosts, devices)) = &self.hosts {
-            return Ok(launch_between(library, hosts, devices));
+            return Ok(launch_between(library, hosts, devices, &hosts.names()));
         }
         let mut command = library.launch(Placement { ranks: 2, bound: self.machine.cpus_used.len() > 1 });
         process::confine(&mut command, &self.machine.cpus_used);

@@ -106,7 +106,7 @@ impl Way {
     /// The launcher with everything up to the program, a rank on each host.
     pub fn launch(self, library: &Library, hosts: &Hosts) -> Command {
         if library.name == Name::Weft {
-            let mut command = launch_between(library, hosts, self.devices());
+            let mut command = launch_between(library, hosts, self.devices(), &hosts.names());
             command.args(self.encrypts().then_some("--encrypt"));
             return command;
         }
@@ -145,10 +145,10 @@ impl Way {
     }
 }
 
-/// Our launcher with everything up to the program: a rank on each host, and these devices.
-pub fn launch_between(library: &Library, hosts: &Hosts, devices: &str) -> Command {
+/// Our launcher with everything up to the program: ranks on these hosts, and these devices.
+pub fn launch_between(library: &Library, hosts: &Hosts, devices: &str, places: &str) -> Command {
     let mut command = library.command("weft");
-    command.args(["run", "--device", devices, "--hosts", &hosts.names(), "--launch"]);
+    command.args(["run", "--device", devices, "--hosts", places, "--launch"]);
     command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));
     // A host may take long to answer: the machine may be loaded.
     command.env("WEFT_LAUNCH_TIMEOUT", "60");
