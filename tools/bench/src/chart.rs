@@ -20,15 +20,15 @@ const GAP: f64 = 100.0;
 
 /// How a curve looks, and the bars of the same thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct ChartLook {
     pub colour: &'static str,
     pub dash: &'static str,
     pub width: f64,
-    pub shape: Shape,
+    pub shape: MarkShape,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum MarkShape {
     Circle,
     Square,
     Triangle,
@@ -36,16 +36,16 @@ pub enum Shape {
 }
 
 /// Four that differ in everything.
-pub const LOOKS: [Look; 4] = [
-    Look { colour: "#d55e00", dash: "", width: 3.0, shape: Shape::Circle },
-    Look { colour: "#0072b2", dash: "7 3", width: 1.8, shape: Shape::Square },
-    Look { colour: "#009e73", dash: "2 3", width: 1.8, shape: Shape::Triangle },
-    Look { colour: "#cc79a7", dash: "9 3 2 3", width: 1.8, shape: Shape::Diamond },
+pub const LOOKS: [ChartLook; 4] = [
+    ChartLook { colour: "#d55e00", dash: "", width: 3.0, shape: MarkShape::Circle },
+    ChartLook { colour: "#0072b2", dash: "7 3", width: 1.8, shape: MarkShape::Square },
+    ChartLook { colour: "#009e73", dash: "2 3", width: 1.8, shape: MarkShape::Triangle },
+    ChartLook { colour: "#cc79a7", dash: "9 3 2 3", width: 1.8, shape: MarkShape::Diamond },
 ];
 
 /// One curve.
 pub struct Curve {
-    pub look: Look,
+    pub look: ChartLook,
     /// (bytes, value), bytes rising and above 0.
     pub points: Vec<(f64, f64)>,
 }
@@ -62,7 +62,7 @@ pub struct ChartText {
     pub title: String,
     pub below: String,
     /// What each look stands for.
-    pub legend: Vec<(Look, String)>,
+    pub legend: Vec<(ChartLook, String)>,
 }
 
 /// Panels side by side. One without figures says so.
@@ -171,7 +171,7 @@ fn tick(value: f64, unit: Unit) -> String {
 fn draw_curve(out: &mut String, curve: &Curve, x: &Axis, y: &Axis) {
     let points: Vec<(f64, f64)> = curve.points.iter().map(|p| (x.at(p.0), y.at(p.1))).collect();
     let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let Look { colour, dash, width, .. } = curve.look;
+    let ChartLook { colour, dash, width, .. } = curve.look;
     let _ = writeln!(
         out,
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"/>",
@@ -180,12 +180,12 @@ fn draw_curve(out: &mut String, curve: &Curve, x: &Axis, y: &Axis) {
     points.into_iter().for_each(|point| mark(out, curve.look, point));
 }
 
-fn mark(out: &mut String, look: Look, (x, y): (f64, f64)) {
+fn mark(out: &mut String, look: ChartLook, (x, y): (f64, f64)) {
     let shape = match look.shape {
-        Shape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\""),
-        Shape::Square => format!("<rect x=\"{:.1}\" y=\"{:.1}\" width=\"9\" height=\"9\"", x - 4.5, y - 4.5),
-        Shape::Triangle => polygon(&[(x, y - 5.5), (x + 5.5, y + 4.5), (x - 5.5, y + 4.5)]),
-        Shape::Diamond => polygon(&[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)]),
+        MarkShape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\""),
+        MarkShape::Square => format!("<rect x=\"{:.1}\" y=\"{:.1}\" width=\"9\" height=\"9\"", x - 4.5, y - 4.5),
+        MarkShape::Triangle => polygon(&[(x, y - 5.5), (x + 5.5, y + 4.5), (x - 5.5, y + 4.5)]),
+        MarkShape::Diamond => polygon(&[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)]),
     };
     let _ = writeln!(out, "{shape} fill=\"{}\" stroke=\"#ffffff\" stroke-width=\"1\"/>", look.colour);
 }
@@ -195,11 +195,11 @@ fn polygon(points: &[(f64, f64)]) -> String {
     format!("<polygon points=\"{}\"", points.join(" "))
 }
 
-fn legend(out: &mut String, legend: &[(Look, String)]) {
+fn legend(out: &mut String, legend: &[(ChartLook, String)]) {
     let mut x = MARGIN;
     let y = HEIGHT - 22.0;
     for (look, name) in legend {
-        let Look { colour, dash, width, .. } = look;
+        let ChartLook { colour, dash, width, .. } = look;
         let _ = writeln!(
             out,
             "<line x1=\"{x:.1}\" y1=\"{y}\" x2=\"{:.1}\" y2=\"{y}\" stroke=\"{colour}\" stroke-width=\"{width}\" \
@@ -233,7 +233,7 @@ pub struct BarGroup {
 
 /// A bar, and a spike where something else says how high it should be. Both are shares of 1.
 pub struct GroupedBar {
-    pub look: Look,
+    pub look: ChartLook,
     pub share: Option<f64>,
     pub spike: Option<f64>,
 }

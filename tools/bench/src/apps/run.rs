@@ -5,7 +5,7 @@ use super::build::{self, AppBuild};
 use super::report::{AppReport, AppsReport};
 use super::table::{PaperApp, seconds};
 use crate::kernels::kernel::KernelName;
-use crate::kernels::{KernelsReport, Places, Via};
+use crate::kernels::{BenchPlaces, KernelsReport, Via};
 use crate::model::{ThroughputCurve, Volume};
 use crate::plan::command_text;
 use crate::{process, progress};
@@ -22,7 +22,7 @@ const COLLECTIVES: &str = "WEFT_COLLECTIVES";
 
 /// The programs, and where they run.
 pub struct Built {
-    pub places: Places,
+    pub places: BenchPlaces,
     programs: Vec<(&'static PaperApp, PathBuf)>,
     left_out: Vec<String>,
 }
@@ -31,9 +31,9 @@ impl Built {
     /// Compiles and finds them. Those that cannot be had are left out.
     ///
     /// # Errors
-    /// There is none at all, or what [`Places::make`] says.
+    /// There is none at all, or what [`BenchPlaces::make`] says.
     pub fn new(args: &AppsArgs) -> anyhow::Result<Self> {
-        let places = Places::make(args.output.weft_prefix.as_deref(), &args.devices)?;
+        let places = BenchPlaces::make(args.output.weft_prefix.as_deref(), &args.devices)?;
         let mut left_out: Vec<String> = places.lack.iter().cloned().collect();
         ensure!(
             args.interface == AppBuild::Mpi || places.devices == [Via::Shm],
@@ -137,7 +137,7 @@ fn curves_of(report: &KernelsReport, app: &PaperApp, via: Via, processes: u32) -
 
 /// One run. A failure is noted; only an interrupt ends everything.
 fn attempt(
-    places: &Places,
+    places: &BenchPlaces,
     (app, program): (&PaperApp, &PathBuf),
     words: &[&str],
     job: AppJob,
@@ -168,7 +168,13 @@ fn attempt(
     }
 }
 
-fn one_run(places: &Places, name: &str, program: &PathBuf, words: &[&str], job: AppJob) -> anyhow::Result<AppSample> {
+fn one_run(
+    places: &BenchPlaces,
+    name: &str,
+    program: &PathBuf,
+    words: &[&str],
+    job: AppJob,
+) -> anyhow::Result<AppSample> {
     let record = places.folder.path().join("record");
     // The launcher appends; nothing stands there before the first run.
     let _ = std::fs::remove_file(&record);

@@ -3,7 +3,7 @@
 use super::kernel::KernelName;
 use super::report::{KernelCurve, KernelsReport};
 use super::via::Via;
-use crate::chart::{ChartPanel, ChartText, Curve, LOOKS, Look, curves};
+use crate::chart::{ChartLook, ChartPanel, ChartText, Curve, LOOKS, curves};
 
 /// Names of files, and what is in them. Figures without a curve are left out.
 pub fn all(report: &KernelsReport) -> Vec<(String, String)> {
@@ -43,9 +43,9 @@ fn panel(report: &KernelsReport, kernel: KernelName) -> ChartPanel {
 }
 
 /// A colour and a mark for each device; two processes are thick, more are dashed.
-fn look(via: Via, processes: u32) -> Look {
+fn look(via: Via, processes: u32) -> ChartLook {
     let (dash, width) = if processes == 2 { ("", 2.4) } else { ("5 4", 1.4) };
-    Look { dash, width, ..LOOKS[via as usize] }
+    ChartLook { dash, width, ..LOOKS[via as usize] }
 }
 
 fn title(number: u32) -> &'static str {

@@ -17,7 +17,7 @@ mod via;
 pub use rank::{KernelRankArgs, run as run_rank};
 pub use report::KernelsReport;
 pub use run::run as measure;
-pub use via::{Places, Via};
+pub use via::{BenchPlaces, Via};
 
 use crate::output::TablesTo;
 use anyhow::Context;
@@ -95,7 +95,7 @@ impl KernelsArgs {
 /// Nothing could be measured, a kernel failed, or the output cannot be written.
 pub fn run(args: &KernelsArgs) -> anyhow::Result<()> {
     crate::process::watch_for_interrupts();
-    let places = Places::make(args.output.weft_prefix.as_deref(), &args.devices)?;
+    let places = BenchPlaces::make(args.output.weft_prefix.as_deref(), &args.devices)?;
     let report = run::run(args, &places)?;
     if let Some(folder) = &args.figures {
         draw(&report, folder)?;

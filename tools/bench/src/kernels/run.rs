@@ -3,7 +3,7 @@
 use super::KernelsArgs;
 use super::kernel::KernelName;
 use super::report::{KernelCurve, KernelsReport};
-use super::via::{Places, Via};
+use super::via::{BenchPlaces, Via};
 use crate::plan::command_text;
 use crate::sock::run::figure;
 use crate::{limits, process, progress};
@@ -26,7 +26,7 @@ impl KernelStage {
 }
 
 /// One job: the values of all sizes.
-fn measure(places: &Places, stage: KernelStage, sizes: &[u32], seconds: f64) -> anyhow::Result<Vec<f64>> {
+fn measure(places: &BenchPlaces, stage: KernelStage, sizes: &[u32], seconds: f64) -> anyhow::Result<Vec<f64>> {
     let mut command = places.launch(stage.via, stage.processes)?;
     let word = stage.kernel.word();
     command.arg(places.weft().as_ref()).args(["bench", "kernel-rank", word, &seconds.to_string()]);
@@ -60,7 +60,7 @@ fn stages(args: &KernelsArgs, devices: &[Via]) -> Vec<KernelStage> {
 }
 
 /// Measures every kernel that is wanted.
-pub fn run(args: &KernelsArgs, places: &Places) -> anyhow::Result<KernelsReport> {
+pub fn run(args: &KernelsArgs, places: &BenchPlaces) -> anyhow::Result<KernelsReport> {
     let start = Instant::now();
     let (turns, sizes, seconds) = (args.turns(), args.sizes(), args.figure_seconds());
     let curve = |stage: KernelStage| KernelCurve::new(stage.kernel, stage.via, stage.processes, &sizes);

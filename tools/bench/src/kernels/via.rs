@@ -44,7 +44,7 @@ impl Via {
 }
 
 /// Where jobs run: this host, and two that it has made if there are any.
-pub struct Places {
+pub struct BenchPlaces {
     // Namespaces go before the folder with their launch script.
     hosts: Option<Hosts>,
     pub library: Library,
@@ -56,7 +56,7 @@ pub struct Places {
     pub folder: tempfile::TempDir,
 }
 
-impl Places {
+impl BenchPlaces {
     /// Makes two hosts where one of these devices needs them; without a word all are wanted.
     ///
     /// # Errors

@@ -12,14 +12,14 @@ static WRONG: AtomicU64 = AtomicU64::new(0);
 /// A call without arguments ends a size.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-pub struct Calls {
+pub struct KernelCalls {
     rpc: Rpc,
     argument: Vec<u8>,
     made: u64,
     ends: u64,
 }
 
-impl Calls {
+impl KernelCalls {
     pub fn join() -> anyhow::Result<Self> {
         let rpc = Rpc::join().context("cannot join")?;
         ensure!(rpc.platforms() == 2, "{} ranks, where two are needed", rpc.platforms());
@@ -37,7 +37,7 @@ impl Calls {
     }
 }
 
-impl Ensemble for Calls {
+impl Ensemble for KernelCalls {
     fn leads(&self) -> bool {
         self.rpc.me() == 0
     }

@@ -17,28 +17,28 @@ const TAGS: [i32; 2] = [1, 2];
 const DONE: Subject = Subject { context: CONTEXT, tag: 3 };
 
 /// A message that goes to a peer, or comes from it, in each round.
-struct Lane {
+struct ExchangeLane {
     peer: Peer,
     tag: i32,
     buffer: Vec<u8>,
 }
 
 /// One process, with whom it exchanges.
-pub struct Exchange {
+pub struct KernelExchange {
     kernel: KernelName,
     me: u32,
     size: u32,
-    out: Vec<Lane>,
-    into: Vec<Lane>,
+    out: Vec<ExchangeLane>,
+    into: Vec<ExchangeLane>,
     number: u64,
 }
 
-impl Exchange {
+impl KernelExchange {
     pub fn join(kernel: KernelName) -> anyhow::Result<Self> {
         PORTS.open(InterfaceName::Native, false).context("cannot join")?;
         let (me, size) = (PORTS.me().0, PORTS.size());
         ensure!(size > 1, "one rank, where two are needed");
-        let lane = |(to, tag): (u32, i32)| Lane { peer: Peer(to % size), tag, buffer: Vec::new() };
+        let lane = |(to, tag): (u32, i32)| ExchangeLane { peer: Peer(to % size), tag, buffer: Vec::new() };
         let (out, into): (Vec<_>, Vec<_>) = match kernel {
             KernelName::Ring => {
                 let (right, left) = (me + 1, me + size - 1);
@@ -118,7 +118,7 @@ fn hear(from: u32, subject: Subject, room: &mut [u8]) -> anyhow::Result<()> {
     PORTS.receive(CALL, selector, room).map(drop).map_err(|fault| anyhow::anyhow!("rank {from}: {fault:?}"))
 }
 
-impl Ensemble for Exchange {
+impl Ensemble for KernelExchange {
     fn leads(&self) -> bool {
         self.me == 0
     }

@@ -41,12 +41,12 @@ trait Ensemble {
 /// The job cannot be joined, a rank was lost, or wrong data arrived.
 pub fn run(args: &KernelRankArgs) -> anyhow::Result<()> {
     match args.kernel {
-        KernelName::RpcLatency => measure(calls::Calls::join()?, args),
+        KernelName::RpcLatency => measure(calls::KernelCalls::join()?, args),
         KernelName::GroupLatency | KernelName::Group | KernelName::AllToAll => {
             measure(multicast::Multicast::join(args.kernel)?, args)
         }
         KernelName::Messages | KernelName::Ring | KernelName::Personalised => {
-            measure(exchange::Exchange::join(args.kernel)?, args)
+            measure(exchange::KernelExchange::join(args.kernel)?, args)
         }
     }
 }
