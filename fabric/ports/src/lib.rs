@@ -50,6 +50,11 @@ pub trait Companion: Send + 'static {
         false
     }
 
+    /// As [`Driven::is_awaited`]: whether a thread waits, where that is known.
+    fn is_awaited() -> Option<bool> {
+        None
+    }
+
     /// What a thread that sleeps is to be woken for besides, when it can be read.
     fn attended(&self) -> Option<RawFd> {
         None
@@ -137,6 +142,10 @@ impl<C: Companion> Driven for Employed<C> {
         true
     }
 
+    fn is_awaited() -> Option<bool> {
+        C::is_awaited()
+    }
+
     fn attended(&self) -> Option<RawFd> {
         self.companion.attended()
     }
@@ -177,17 +186,6 @@ impl Messenger {
         Ok(())
     }
 
-    /// Takes what arrives by a thread of its own while the others compute, until the answer is dropped.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    ///
-    /// # Panics
-    /// In the thread, if the ports were opened for one thread.
-    pub fn deliver(&'static self) -> io::Result<Delivery> {
-        DeliveryThread::start(&self.monitor).map(|thread| Delivery { _thread: thread })
-    }
-
     /// As [`Self::open`], with an endpoint that has joined.
     pub fn open_with(&self, endpoint: Endpoint, threads: bool) {
         self.open_beside(endpoint, (), threads);
@@ -210,6 +208,17 @@ impl<C: Companion> Messenger<C> {
     /// Lets threads that wait in other interfaces of the process move this one. To be called once it is open.
     pub fn lend(&'static self) {
         self.monitor.lend();
+    }
+
+    /// Takes what arrives by a thread of its own while the others compute, until the answer is dropped.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    ///
+    /// # Panics
+    /// In the thread, if the ports were opened for one thread.
+    pub fn deliver(&'static self) -> io::Result<Delivery<C>> {
+        DeliveryThread::start(&self.monitor).map(|thread| Delivery { _thread: thread })
     }
 
     /// Leaves the job, once everything has left that was sent. What comes meanwhile is thrown away, so that two that close
@@ -306,8 +315,8 @@ impl<C: Companion> Messenger<C> {
 }
 
 /// A thread that makes progress beside those of the program ([`Messenger::deliver`]).
-pub struct Delivery {
-    _thread: DeliveryThread<Employed<()>>,
+pub struct Delivery<C: Companion = ()> {
+    _thread: DeliveryThread<Employed<C>>,
 }
 
 impl<C: Companion> Default for Messenger<C> {

@@ -18,6 +18,8 @@ pub enum InterfaceName {
     /// Fast messages.
     Fm = 6,
     Panda = 7,
+    /// Shared objects.
+    Objects = 8,
 }
 
 /// What programs call at the two ends of their time in a job, as messages and tools name it.
@@ -31,8 +33,8 @@ pub struct InterfaceCalls {
 
 impl InterfaceName {
     /// By their numbers.
-    pub const ALL: [Self; 8] =
-        [Self::Mpi, Self::Native, Self::Pvm, Self::P4, Self::Tcgmsg, Self::Am, Self::Fm, Self::Panda];
+    pub const ALL: [Self; 9] =
+        [Self::Mpi, Self::Native, Self::Pvm, Self::P4, Self::Tcgmsg, Self::Am, Self::Fm, Self::Panda, Self::Objects];
 
     pub const fn number(self) -> u32 {
         self as u32
@@ -49,6 +51,7 @@ impl InterfaceName {
             Self::Am => "am",
             Self::Fm => "fm",
             Self::Panda => "panda",
+            Self::Objects => "objects",
         }
     }
 
@@ -67,6 +70,7 @@ impl InterfaceName {
             Self::Am => ["AM_Init", "AM_Terminate", "AMUDP_SPMDExit"],
             Self::Fm => ["FM_initialize", "FM_finalize", "abort"],
             Self::Panda => ["pan_init", "pan_end", "abort"],
+            Self::Objects => ["weft_objects_init", "weft_objects_finish", "abort"],
         };
         InterfaceCalls { begin, end, abort }
     }

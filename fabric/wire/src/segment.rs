@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// `weft-two` as little-endian bytes: the segment of two processes of different jobs.
 pub const MAGIC_OF_TWO: u64 = u64::from_le_bytes(*b"weft-two");
 /// Most members of a segment.
