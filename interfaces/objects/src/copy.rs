@@ -4,12 +4,13 @@
 //! the lock of its copy is held. It may use its own state only: a call of another operation from inside would wait for
 //! what it holds itself, and is refused.
 
+use crate::dynamic::{KnownOperation, ObjectKind, RunFault};
 use crate::fault::ObjectFault;
-use crate::object::{FormatFault, ObjectOperation, ObjectType, decode, encode};
+use crate::object::FormatFault;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 thread_local! {
     /// Whether this thread is inside an operation.
@@ -66,9 +67,10 @@ pub trait Replica: Any + Send + Sync {
     fn take_reads(&self) -> u64;
 }
 
-/// A copy of an object of this type.
-pub struct LocalCopy<T> {
-    held: Mutex<HeldState<T>>,
+/// A copy of an object of this kind.
+pub struct LocalCopy<K: ObjectKind> {
+    kind: Arc<K>,
+    held: Mutex<HeldState<K::State>>,
 }
 
 struct HeldState<T> {
@@ -77,23 +79,27 @@ struct HeldState<T> {
     reads: u64,
 }
 
-impl<T: ObjectType> LocalCopy<T> {
-    pub fn new() -> Self {
-        Self { held: Mutex::new(HeldState { state: None, reads: 0 }) }
+impl<K: ObjectKind> LocalCopy<K> {
+    pub fn new(kind: Arc<K>) -> Self {
+        Self { kind, held: Mutex::new(HeldState { state: None, reads: 0 }) }
     }
 
     /// A panic is caught before the lock is given back, so what it says about panics is nothing new.
     #[inline]
-    fn hold(&self) -> MutexGuard<'_, HeldState<T>> {
+    fn hold(&self) -> MutexGuard<'_, HeldState<K::State>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the state, if it is here: the answer, if `run` has one, and how many reads there have been.
+    /// What a read of the state here answers, if there is one and `run` has one, and how many reads there have been.
     ///
     /// # Errors
     /// The operation panicked, or the thread is inside of one.
     #[inline]
-    pub fn read<R>(&self, operation: u16, run: impl FnOnce(&T) -> Option<R>) -> Result<Option<(R, u64)>, ObjectFault> {
+    pub fn read<R>(
+        &self,
+        operation: u16,
+        run: impl FnOnce(&K::State) -> Option<R>,
+    ) -> Result<Option<(R, u64)>, ObjectFault> {
         let _inside = InsideOperation::enter().ok_or(ObjectFault::Nested)?;
         let mut held = self.hold();
         let HeldState { state: Some(state), reads, .. } = &mut *held else { return Ok(None) };
@@ -103,55 +109,103 @@ impl<T: ObjectType> LocalCopy<T> {
                 *reads += 1;
                 Ok(Some((answer, *reads)))
             }
-            Err(panic) => Err(panicked(&T::OPERATIONS[usize::from(operation)], &*panic)),
+            Err(panic) => Err(panicked(&self.name_of(operation), &*panic)),
         }
+    }
+
+    /// The same for a read that is known by its number. `None`: there is no state here, or the guard is false.
+    ///
+    /// # Errors
+    /// As [`ObjectFault`] says.
+    pub fn read_here(
+        &self,
+        operation: u16,
+        arguments: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<Option<u64>, ObjectFault> {
+        let _inside = InsideOperation::enter().ok_or(ObjectFault::Nested)?;
+        let mut held = self.hold();
+        let HeldState { state: Some(state), reads } = &mut *held else { return Ok(None) };
+        match self.attempt(operation, state, arguments, Some(answer)) {
+            Ok(true) => {
+                *reads += 1;
+                Ok(Some(*reads))
+            }
+            Ok(false) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Runs an operation on a state; false if its guard is.
+    fn attempt(
+        &self,
+        operation: u16,
+        state: &mut K::State,
+        arguments: &[u8],
+        answer: Option<&mut Vec<u8>>,
+    ) -> Result<bool, ObjectFault> {
+        match catch_unwind(AssertUnwindSafe(|| self.kind.run(operation, state, arguments, answer))) {
+            Ok(Ok(is_done)) => Ok(is_done),
+            Ok(Err(RunFault::Format(fault))) => {
+                Err(misfit(format!("what operation '{}' takes or answers", self.name_of(operation)), &fault))
+            }
+            Ok(Err(RunFault::Failed(message))) => {
+                Err(ObjectFault::Failed { operation: self.name_of(operation), message })
+            }
+            Err(panic) => Err(panicked(&self.name_of(operation), &*panic)),
+        }
+    }
+
+    #[cold]
+    fn name_of(&self, operation: u16) -> String {
+        self.kind.operation(operation).map_or_else(|| operation.to_string(), |known| known.name.to_owned())
     }
 }
 
 #[cold]
-fn panicked<T>(operation: &ObjectOperation<T>, panic: &(dyn Any + Send)) -> ObjectFault {
+fn panicked(operation: &str, panic: &(dyn Any + Send)) -> ObjectFault {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    ObjectFault::Panicked { operation: operation.name.to_owned(), message }
+    ObjectFault::Panicked { operation: operation.to_owned(), message }
 }
 
 pub(crate) fn misfit(what: impl Into<String>, fault: &FormatFault) -> ObjectFault {
     ObjectFault::Format(what.into(), fault.to_string())
 }
 
-impl<T: ObjectType> Replica for LocalCopy<T> {
+impl<K: ObjectKind> Replica for LocalCopy<K> {
     fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> AttemptEnd {
-        let Some(known) = T::OPERATIONS.get(usize::from(operation)) else {
-            let text = format!("it has {}", T::OPERATIONS.len());
+        let Some(KnownOperation { writes, .. }) = self.kind.operation(operation) else {
+            let text = "its type has fewer".to_owned();
             return AttemptEnd::Over(Err(ObjectFault::Format(format!("operation {operation}"), text)));
         };
         let Some(_inside) = InsideOperation::enter() else { return AttemptEnd::Over(Err(ObjectFault::Nested)) };
         let mut held = self.hold();
         let Some(state) = &mut held.state else { return AttemptEnd::Over(Err(ObjectFault::Poisoned)) };
-        let answer = match catch_unwind(AssertUnwindSafe(|| (known.run)(state, arguments, is_answered))) {
-            Ok(Ok(None)) => return AttemptEnd::Waits,
-            Ok(Ok(Some(bytes))) => Ok(bytes),
-            Ok(Err(fault)) => Err(misfit(format!("what operation '{}' takes or answers", known.name), &fault)),
-            Err(panic) => {
-                if known.writes {
+        let mut answer = Vec::new();
+        let over = match self.attempt(operation, state, arguments, is_answered.then_some(&mut answer)) {
+            Ok(false) => return AttemptEnd::Waits,
+            Ok(true) => Ok(answer),
+            Err(fault) => {
+                if writes && matches!(fault, ObjectFault::Panicked { .. } | ObjectFault::Failed { .. }) {
                     held.state = None;
                 }
-                Err(panicked(known, &*panic))
+                Err(fault)
             }
         };
-        AttemptEnd::Over(answer)
+        AttemptEnd::Over(over)
     }
 
     fn writes(&self, operation: u16) -> bool {
-        T::OPERATIONS.get(usize::from(operation)).is_some_and(|operation| operation.writes)
+        self.kind.operation(operation).is_some_and(|operation| operation.writes)
     }
 
     fn state(&self) -> Option<Vec<u8>> {
-        self.hold().state.as_ref().and_then(|state| encode(state).ok())
+        self.hold().state.as_ref().and_then(|state| self.kind.pack(state))
     }
 
     fn install(&self, state: Option<&[u8]>) {
-        let state = state.and_then(|bytes| decode(bytes).ok());
+        let state = state.and_then(|bytes| self.kind.unpack(bytes));
         self.hold().state = state;
     }
 

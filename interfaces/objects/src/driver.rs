@@ -5,6 +5,7 @@ use crate::fault::ObjectFault;
 use crate::message::CallId;
 use crate::runtime::{Effect, Runtime};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What moves a run-time system: it delivers what is to be sent, and waits.
 pub trait Driver: Send + Sync {
@@ -14,8 +15,14 @@ pub trait Driver: Send + Sync {
     /// Waits until a call is over.
     fn wait(&self, call: CallId) -> Result<Vec<u8>, ObjectFault>;
 
+    /// The same, and not much longer than `patience`; `None`: it is not over.
+    fn wait_within(&self, call: CallId, patience: Duration) -> Option<Result<Vec<u8>, ObjectFault>>;
+
     /// Takes in what has arrived, and waits for nothing.
     fn poll(&self);
+
+    /// Has a thread take in what arrives, or none.
+    fn deliver(&self, delivers: bool) -> Result<(), ObjectFault>;
 }
 
 /// The access of handles to the run-time system.
@@ -33,17 +40,34 @@ impl RuntimeAccess {
         done.expect("a driver does it once")
     }
 
-    /// Begins a call and waits until it is over.
-    pub fn wait(&self, begin: impl FnOnce(&mut Runtime) -> CallId) -> Result<Vec<u8>, ObjectFault> {
+    /// Begins a call.
+    pub fn begin(&self, begin: impl FnOnce(&mut Runtime) -> CallId) -> Result<CallId, ObjectFault> {
         if is_inside() {
             return Err(ObjectFault::Nested);
         }
-        let call = self.with(begin);
+        Ok(self.with(begin))
+    }
+
+    /// Begins a call and waits until it is over.
+    pub fn wait(&self, begin: impl FnOnce(&mut Runtime) -> CallId) -> Result<Vec<u8>, ObjectFault> {
+        let call = self.begin(begin)?;
         self.0.wait(call)
+    }
+
+    /// Waits for a call that was begun, not much longer than `patience`; `None`: it is not over.
+    pub fn wait_within(&self, call: CallId, patience: Option<Duration>) -> Option<Result<Vec<u8>, ObjectFault>> {
+        match patience {
+            None => Some(self.0.wait(call)),
+            Some(patience) => self.0.wait_within(call, patience),
+        }
     }
 
     pub fn poll(&self) {
         self.0.poll();
+    }
+
+    pub fn deliver(&self, delivers: bool) -> Result<(), ObjectFault> {
+        if is_inside() { Err(ObjectFault::Nested) } else { self.0.deliver(delivers) }
     }
 }
 
@@ -86,5 +110,21 @@ impl Driver for Alone {
         }
     }
 
+    fn wait_within(&self, call: CallId, patience: Duration) -> Option<Result<Vec<u8>, ObjectFault>> {
+        let until = Instant::now() + patience;
+        let mut runtime = self.hold();
+        loop {
+            if let Some(answer) = runtime.poll_answer(call) {
+                return Some(answer);
+            }
+            let left = until.checked_duration_since(Instant::now())?;
+            runtime = self.changed.wait_timeout(runtime, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     fn poll(&self) {}
+
+    fn deliver(&self, _: bool) -> Result<(), ObjectFault> {
+        Ok(())
+    }
 }

@@ -9,7 +9,7 @@ pub enum ObjectFault {
     #[error("operation '{operation}' panicked: {message}")]
     Panicked { operation: String, message: String },
     /// An earlier operation panicked while it wrote.
-    #[error("the object cannot be used: an operation that writes has panicked")]
+    #[error("the object cannot be used: an operation that writes has failed")]
     Poisoned,
     /// Arguments, an answer or a state are not what the type of the object says. Nothing has changed.
     #[error("{0} cannot be written or read: {1}")]
@@ -32,4 +32,7 @@ pub enum ObjectFault {
     /// The processes have no order, or none any more.
     #[error("the processes cannot work together: {0}")]
     Group(String),
+    /// This operation has said that it failed. If it writes, the object cannot be used any more.
+    #[error("operation '{operation}' failed: {message}")]
+    Failed { operation: String, message: String },
 }

@@ -2,6 +2,7 @@
 
 use crate::copy::{LocalCopy, misfit};
 use crate::driver::RuntimeAccess;
+use crate::dynamic::StaticKind;
 use crate::fault::ObjectFault;
 use crate::message::{ObjectId, ObjectPlacement, Strategy};
 use crate::object::{ObjectType, decode, encode};
@@ -10,23 +11,23 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// After so many reads that asked nobody, what has arrived is looked at, so that who reads in a loop sees what changes.
-const READS: u64 = 64;
+pub const READS: u64 = 64;
 
 /// An object that this process has opened. Handles that `#[object]` makes lead to this one.
-pub struct ObjectHandle<T> {
+pub struct ObjectHandle<T: ObjectType> {
     runtime: RuntimeAccess,
     object: ObjectId,
-    copy: Arc<LocalCopy<T>>,
+    copy: Arc<LocalCopy<StaticKind<T>>>,
 }
 
-impl<T> Clone for ObjectHandle<T> {
+impl<T: ObjectType> Clone for ObjectHandle<T> {
     fn clone(&self) -> Self {
         Self { runtime: self.runtime.clone(), object: self.object, copy: self.copy.clone() }
     }
 }
 
 impl<T: ObjectType> ObjectHandle<T> {
-    pub(crate) fn new(runtime: RuntimeAccess, object: ObjectId, copy: Arc<LocalCopy<T>>) -> Self {
+    pub(crate) fn new(runtime: RuntimeAccess, object: ObjectId, copy: Arc<LocalCopy<StaticKind<T>>>) -> Self {
         Self { runtime, object, copy }
     }
 

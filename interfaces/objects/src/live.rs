@@ -1,18 +1,19 @@
 //! The processes of a job: the machine beside an endpoint, with a group for its order and missives for its messages.
 //!
-//! All moves where a thread waits or polls; there is no thread of its own. A process that computes for long keeps those
-//! waiting who need an object that is there only.
+//! All moves where a thread waits or polls, and a process that computes for long keeps those waiting who need an object
+//! that is there only; or by a thread that delivers while the others compute, if the program wants one.
 
 use crate::driver::Driver;
 use crate::fault::ObjectFault;
 use crate::message::CallId;
 use crate::runtime::{Effect, Runtime};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use weft_group::{GroupError, GroupEvent, GroupId, GroupRules, GroupView, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::missives::Missives;
-use weft_ports::{Companion, Endpoint, InterfaceName, Messenger, Peer, Waiting};
+use weft_ports::{Companion, Delivery, Endpoint, InterfaceName, Messenger, Peer, Waiting};
 
 static MESSENGER: Messenger<Work> = Messenger::new();
 
@@ -25,6 +26,9 @@ const GROUP: &str = "weft objects";
 
 /// A process that computes for long answers nobody meanwhile: only a death that is proven ends its part.
 const RULES: GroupRules = GroupRules { silence_ms: u64::MAX, ..USUAL_RULES };
+
+/// How long a thread sleeps that waits for some time only.
+const LOOK: Duration = Duration::from_millis(20);
 
 fn waiting(call: &'static str) -> Waiting {
     Waiting { call, peer: None, tag: None, context: ORDER }
@@ -41,6 +45,8 @@ struct Work {
     members: BTreeSet<u32>,
     /// This process is no member any more.
     is_over: bool,
+    /// Threads that wait for some time only.
+    impatient: u32,
 }
 
 impl Work {
@@ -51,7 +57,8 @@ impl Work {
         letters.post(endpoint);
         let group = groups.join(endpoint, GROUP, RULES)?;
         let (unsent, members) = (VecDeque::new(), BTreeSet::new());
-        Ok(Self { groups, group, letters, runtime: Runtime::new(me, size), unsent, members, is_over: false })
+        let runtime = Runtime::new(me, size);
+        Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, impatient: 0 })
     }
 
     /// Takes in what has come, and sends what follows from that.
@@ -149,8 +156,13 @@ impl Companion for Work {
         has_changed
     }
 
+    fn is_awaited() -> Option<bool> {
+        Some(WAITING.load(Ordering::Relaxed) > 0)
+    }
+
     fn longest_sleep(&self) -> Option<Duration> {
-        self.groups.longest_sleep()
+        let looks = (self.impatient > 0).then_some(LOOK);
+        looks.into_iter().chain(self.groups.longest_sleep()).min()
     }
 
     fn withdraw(&mut self, endpoint: &mut Endpoint) {
@@ -159,9 +171,31 @@ impl Companion for Work {
     }
 }
 
+/// Threads that wait for a call: what comes is taken by them.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+/// As long as it lives, this thread waits.
+struct WaitingThread;
+
+impl WaitingThread {
+    fn begin() -> Self {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for WaitingThread {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// This process in its job.
 pub struct Live {
-    _private: (),
+    /// The thread that delivers, if there is one.
+    delivery: Mutex<Option<Delivery<Work>>>,
+    /// Whether there is.
+    delivers: AtomicBool,
 }
 
 impl Live {
@@ -174,12 +208,13 @@ impl Live {
         if MESSENGER.is_open() {
             return Err(cannot("this process has opened its space already".to_owned()));
         }
-        let mut endpoint = Endpoint::join_as(InterfaceName::Native, &[]).map_err(|fault| cannot(fault.to_string()))?;
+        let mut endpoint = Endpoint::join_as(InterfaceName::Objects, &[]).map_err(|fault| cannot(fault.to_string()))?;
         let work = Work::new(&mut endpoint).map_err(|fault| cannot(fault.to_string()))?;
         MESSENGER.open_beside(endpoint, work, true);
         MESSENGER.lend();
+        let live = Self { delivery: Mutex::new(None), delivers: AtomicBool::new(false) };
         MESSENGER.wait_both(waiting("Space::open"), |endpoint, work| work.is_complete(endpoint))?;
-        Ok(Self { _private: () })
+        Ok(live)
     }
 }
 
@@ -192,11 +227,39 @@ impl Driver for Live {
     }
 
     fn wait(&self, call: CallId) -> Result<Vec<u8>, ObjectFault> {
+        let _waiting = WaitingThread::begin();
         MESSENGER.wait_both(waiting("operation"), |_, work| work.runtime.poll_answer(call))
     }
 
+    fn wait_within(&self, call: CallId, patience: Duration) -> Option<Result<Vec<u8>, ObjectFault>> {
+        let _waiting = WaitingThread::begin();
+        let until = Instant::now() + patience;
+        MESSENGER.with_both(|_, work| work.impatient += 1);
+        MESSENGER.wait_both(waiting("operation"), |_, work| {
+            let answer = work.runtime.poll_answer(call);
+            let is_over = answer.is_some() || Instant::now() >= until;
+            work.impatient -= u32::from(is_over);
+            is_over.then_some(answer)
+        })
+    }
+
     fn poll(&self) {
-        MESSENGER.poll();
+        // The thread that delivers would look for what this one has found already.
+        if !self.delivers.load(Ordering::Relaxed) {
+            MESSENGER.poll();
+        }
+    }
+
+    fn deliver(&self, delivers: bool) -> Result<(), ObjectFault> {
+        let mut delivery = self.delivery.lock().unwrap_or_else(PoisonError::into_inner);
+        if !delivers {
+            *delivery = None;
+        } else if delivery.is_none() {
+            let cannot = |fault| ObjectFault::Group(format!("there is no thread to deliver: {fault}"));
+            *delivery = Some(MESSENGER.deliver().map_err(cannot)?);
+        }
+        self.delivers.store(delivers, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -216,6 +279,7 @@ impl Drop for Live {
                 (work.is_over && has_left).then_some(())
             });
         }
+        drop(self.delivery.get_mut().map(Option::take));
         MESSENGER.close();
     }
 }

@@ -146,6 +146,12 @@ impl Runtime {
         call
     }
 
+    /// Nobody waits for a call any more.
+    pub fn handle_given_up(&mut self, call: CallId) {
+        self.calls.remove(&call);
+        self.answers.remove(&call);
+    }
+
     /// The order is at its end: nothing that needs it will be over.
     pub fn handle_broken_order(&mut self, why: &str) {
         let fault = ObjectFault::Group(why.to_owned());
