@@ -1,5 +1,5 @@
 /*
- * weft.h: ports, transfers and active messages over user-level communication (libweft.so.1).
+ * weft.h: ports, transfers, active messages and groups over user-level communication (libweft.so.1).
  *
  * A process joins its job by weft_init; what was started alone, without weft run, is a job of one. A message goes to a
  * process and a port there, with a tag, and its receiver chooses by all three.
@@ -229,6 +229,53 @@ int weft_call(int process, int handler, const uint64_t *arguments, int count, co
 int weft_reply(struct weft_call *call, int handler, const uint64_t *arguments, int count, const void *data,
                size_t length);
 int weft_unhandled(uint64_t *count);
+
+/** weft_group_join, weft_group_leave, weft_group_members - groups whose members all get the same in the same order
+ *
+ * weft_group_join joins the group of this name, which its first member makes, and waits until this process is a
+ * member; those who are must take part meanwhile. The answer is the group's number in this process. All members join
+ * with the same flags. With WEFT_GROUP_SAFE a message is delivered when all members have it, so that what a member
+ * received before it died the others receive, too; else as soon as its place is known. A member has died when it has
+ * ended; with WEFT_GROUP_SILENCE also when it says nothing for some seconds and most of the members agree, so all of
+ * them must wait or poll more often than that. Who is dead, the sequencer included, is taken out, and the others go
+ * on in one order.
+ *
+ * weft_group_leave leaves it, once what this process has sent has its place; what was not received is thrown away. A
+ * process that calls weft_finish before has ended for the group.
+ *
+ * weft_group_members stores the numbers of the members, in the order of joining, room of them at most, and answers
+ * how many there are.
+ */
+#define WEFT_GROUP_SAFE 1
+#define WEFT_GROUP_SILENCE 2
+int weft_group_join(const char *name, int flags);
+int weft_group_leave(int group);
+int weft_group_members(int group, int *processes, int room);
+
+/** weft_group_send, weft_group_receive - send to all members, and receive what happens in a group
+ *
+ * weft_group_send sends length bytes to all members, this one among them, and returns when they are on their way to
+ * get their place in the order.
+ *
+ * weft_group_receive waits for what happens next in the group, at most for so many milliseconds (a negative number:
+ * without end), and stores it in event, unless that is a null pointer. It answers 0 when the time is over;
+ * WEFT_GROUP_MESSAGE for a message, whose bytes are in the buffer then; WEFT_GROUP_MEMBERS when the members have
+ * changed, at this place of the order, and first of all when this process is one; and WEFT_GROUP_EXCLUDED when the
+ * others have taken this process for dead. A message that is longer than the buffer is WEFT_ERR_TRUNCATED, and stays:
+ * its length is in event.
+ */
+/* What has happened in a group. */
+struct weft_group_event {
+    int process;    /* who has sent the message */
+    int members;    /* how many there are now, where they have changed */
+    uint64_t place; /* of the message in the order, the same for all members */
+    size_t length;  /* bytes of the message */
+};
+#define WEFT_GROUP_MESSAGE 1
+#define WEFT_GROUP_MEMBERS 2
+#define WEFT_GROUP_EXCLUDED 3
+int weft_group_send(int group, const void *data, size_t length);
+int weft_group_receive(int group, void *buffer, size_t length, int milliseconds, struct weft_group_event *event);
 
 /** weft_poll - take what has come, and wait for nothing
  *

@@ -1,7 +1,8 @@
 //! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
-//! descriptors that a thread waits for, and times at which one looks again.
+//! groups, descriptors that a thread waits for, and times at which one looks again.
 
 use crate::elsewhere;
+use crate::group_desk::GroupDesk;
 use crate::known::PortNumber;
 use crate::office::Office;
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,6 +22,8 @@ const SELECTED: u64 = 1;
 #[derive(Default)]
 pub struct Desk {
     pub office: Option<Office>,
+    /// From the first word of one on.
+    pub groups: Option<Box<GroupDesk>>,
     /// All descriptors that end a sleep.
     set: Option<Set>,
     /// How many there are.
@@ -135,13 +138,48 @@ fn span(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now()).max(Duration::from_micros(100))
 }
 
+impl Desk {
+    /// Looks whether groups have something to do; true if that changed anything.
+    fn serve_groups(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
+        match &mut self.groups {
+            Some(groups) => groups.ordered().idle(endpoint, sleeps),
+            None if GroupDesk::is_asked(endpoint) => {
+                let groups = self.groups.insert(Box::new(GroupDesk::new(endpoint)));
+                groups.ordered().advance(endpoint);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// How long nobody is to look after groups.
+    pub fn groups_rest(&self) -> Option<Duration> {
+        self.groups.as_ref().and_then(|groups| groups.longest_sleep())
+    }
+
+    /// Whether a group has something to receive, after what has come was taken.
+    pub fn has_group_news(&mut self, endpoint: &mut Endpoint) -> bool {
+        let Some(groups) = &mut self.groups else { return false };
+        groups.ordered().advance(endpoint);
+        groups.has_news(endpoint)
+    }
+}
+
 impl Companion for Desk {
+    #[inline]
+    fn advance(&mut self, endpoint: &mut Endpoint) {
+        if let Some(groups) = &mut self.groups {
+            groups.ordered().advance(endpoint);
+        }
+    }
+
     fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
-        if self.attended == 0 {
+        self.looks = self.looks.wrapping_add(1);
+        if !sleeps && !self.looks.is_multiple_of(LOOKS_PER_VISIT) {
             return false;
         }
-        self.looks = self.looks.wrapping_add(1);
-        (sleeps || self.looks.is_multiple_of(LOOKS_PER_VISIT)) && self.attend_all(endpoint)
+        let has_changed = self.serve_groups(endpoint, sleeps);
+        has_changed | (self.attended > 0 && self.attend_all(endpoint))
     }
 
     fn attended(&self) -> Option<RawFd> {
@@ -149,7 +187,13 @@ impl Companion for Desk {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let next = self.times.iter().map(|(_, time)| *time).chain(self.rests_until).min()?;
-        Some(span(next))
+        let next = self.times.iter().map(|(_, time)| *time).chain(self.rests_until).min().map(span);
+        next.into_iter().chain(self.groups_rest()).min()
+    }
+
+    fn withdraw(&mut self, endpoint: &mut Endpoint) {
+        if let Some(groups) = &mut self.groups {
+            groups.ordered().withdraw(endpoint);
+        }
     }
 }

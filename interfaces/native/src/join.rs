@@ -3,6 +3,7 @@
 use crate::desk::{Desk, FABRIC};
 use crate::elsewhere;
 use crate::error::{ErrorKind, NativeError, Result};
+use crate::groups;
 use crate::known;
 use crate::port;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -47,6 +48,9 @@ unsafe extern "C" fn in_child() {
 /// Leaves, once everything has left that was sent.
 pub(crate) fn leave() -> Result<()> {
     known::allowed()?;
+    if PHASE.load(Ordering::Acquire) == JOINED {
+        groups::close();
+    }
     if PHASE.compare_exchange(JOINED, AFTER, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return known::allowed();
     }

@@ -1,9 +1,10 @@
 //! libweft: ports of our own, for C programs (`include/weft.h`) and for Rust.
 //!
-//! A process joins its job by [`Weft::join`]; what was started alone is a job of one. A message goes to a *process* and a
-//! *port* there, with a tag, and its receiver selects by all three. Ports have numbers that the program chooses, or a name by
-//! which any process of the user finds them. Beside messages there are raw bytes between two processes ([`Weft::raw_send`]),
-//! memory that others read and write ([`OpenMemory`]), and handlers that messages call ([`Weft::handler`]).
+//! A process joins its job by [`Weft::join`]; what was started alone is a job of one. A message goes to a *process*
+//! and a *port* there, with a tag, and its receiver selects by all three. Ports have numbers that the program
+//! chooses, or a name by which any process of the user finds them. Beside messages there are raw bytes between two
+//! processes ([`Weft::raw_send`]), memory that others read and write ([`OpenMemory`]), handlers that messages call
+//! ([`Weft::handler`]), and groups whose members all get the same messages in the same order ([`Weft::join_group`]).
 //!
 //! ```
 //! use weft_native::{Pick, Weft};
@@ -33,6 +34,8 @@ mod active;
 mod desk;
 mod elsewhere;
 mod error;
+mod group_desk;
+mod groups;
 mod join;
 mod known;
 mod memory;
@@ -46,6 +49,7 @@ mod weft;
 
 pub use active::{CALL_ARGUMENTS, CALL_BYTES, HANDLERS, HandlerCall};
 pub use error::{ErrorKind, NativeError};
+pub use group_desk::{GroupNews, GroupNumber, JoinRules};
 pub use join::GoneHow;
 pub use known::PortNumber;
 pub use memory::{OpenMemory, RemoteMemory};

@@ -173,12 +173,12 @@ pub(crate) fn arm() -> Result<MaySleep> {
     descriptor()?;
     Ok(FABRIC.with_both(|endpoint, desk| {
         // What a pass takes now nobody has seen.
-        if desk.serve(endpoint) | endpoint.progress() {
+        if desk.serve(endpoint) | endpoint.progress() || desk.has_group_news(endpoint) {
             return MaySleep::Not;
         }
         match endpoint.arm_descriptor() {
             None => MaySleep::Not,
-            Some(limit) => MaySleep::Until(limit.into_iter().chain(desk.rest()).min()),
+            Some(limit) => MaySleep::Until(limit.into_iter().chain(desk.rest()).chain(desk.groups_rest()).min()),
         }
     }))
 }

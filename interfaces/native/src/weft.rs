@@ -3,6 +3,8 @@
 use crate::active::{self, HandlerCall};
 use crate::desk::FABRIC;
 use crate::error::Result;
+use crate::group_desk::{GroupNews, GroupNumber, JoinRules};
+use crate::groups;
 use crate::join::{self, GoneHow};
 use crate::known::{self, PortNumber};
 use crate::memory::{self, OpenMemory, RemoteMemory};
@@ -186,8 +188,8 @@ impl<K> Weft<K> {
         names::address_of(port)
     }
 
-    /// Finds a port by its name or address, and waits for it to be opened, at most for `patience`. Its owner must take part
-    /// meanwhile: it answers where it waits or polls.
+    /// Finds a port by its name or address, and waits for it to be opened, at most for `patience`. Its owner must
+    /// take part meanwhile: it answers where it waits or polls.
     ///
     /// # Errors
     /// Nobody has opened it in time, or its owner cannot be reached.
@@ -195,7 +197,8 @@ impl<K> Weft<K> {
         names::find(name, patience)
     }
 
-    /// Waits for the first message that one of the choices accepts, or descriptor that is ready, at most for `patience`.
+    /// Waits for the first message that one of the choices accepts, or descriptor that is ready, at most for
+    /// `patience`.
     ///
     /// # Errors
     /// A choice names a port that is not open or a process that is none; a descriptor cannot be waited for.
@@ -271,8 +274,8 @@ impl<K> Weft<K> {
         active::remove_handler(number)
     }
 
-    /// Calls a handler of a process, with up to [`CALL_ARGUMENTS`] numbers and [`CALL_BYTES`] bytes. Returns when the message
-    /// has left.
+    /// Calls a handler of a process, with up to [`CALL_ARGUMENTS`] numbers and [`CALL_BYTES`] bytes. Returns when the
+    /// message has left.
     ///
     /// # Errors
     /// It is too long, there is no such process, or it is gone.
@@ -328,6 +331,58 @@ impl<K> Weft<K> {
     /// As [`Self::put`].
     pub fn get(&self, owner: Peer, memory: RemoteMemory, offset: u64, room: &mut [u8]) -> Result<()> {
         memory::get(owner, memory, offset, room)
+    }
+
+    /// Joins the group of this name, with rules that all its members have alike, and waits until this process is a
+    /// member. The others take part meanwhile: they let it in where they wait or poll.
+    ///
+    /// ```
+    /// use weft_native::{GroupNews, JoinRules, Weft};
+    ///
+    /// let weft = Weft::join()?; let group = weft.join_group("board", JoinRules::default())?;
+    /// weft.send_to_group(group, b"a note")?; assert_eq!(weft.receive_from_group(group, None)?,
+    /// Some(GroupNews::Members(vec![weft.me()]))); let Some(GroupNews::Message { from, bytes, .. }) =
+    /// weft.receive_from_group(group, None)? else { panic!("a note") }; assert_eq!((from, &bytes[..]), (weft.me(),
+    /// &b"a note"[..])); weft.leave_group(group)?;
+    /// # Ok::<(), weft_native::NativeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name is empty or too long, or this process is a member.
+    pub fn join_group(&self, name: &str, rules: JoinRules) -> Result<GroupNumber> {
+        groups::join(name, rules)
+    }
+
+    /// Sends to all members, this process among them; returns when the message is on its way to get its place.
+    ///
+    /// # Errors
+    /// This process is no member, or the message is too long.
+    pub fn send_to_group(&self, group: GroupNumber, bytes: &[u8]) -> Result<()> {
+        groups::send(group, bytes.into())
+    }
+
+    /// What happens next in a group, at most after `patience`.
+    ///
+    /// # Errors
+    /// This process is no member, and has received all before that.
+    pub fn receive_from_group(&self, group: GroupNumber, patience: Option<Duration>) -> Result<Option<GroupNews>> {
+        groups::receive(group, patience, |news| (news.clone(), true))
+    }
+
+    /// The members in the order of joining, as this process has last received, or may receive next.
+    ///
+    /// # Errors
+    /// This process has not joined it.
+    pub fn members_of_group(&self, group: GroupNumber) -> Result<Vec<Peer>> {
+        groups::members(group)
+    }
+
+    /// Leaves a group once what this process has sent has its place; what was not received is thrown away.
+    ///
+    /// # Errors
+    /// This process has not joined it.
+    pub fn leave_group(&self, group: GroupNumber) -> Result<()> {
+        groups::leave(group)
     }
 }
 

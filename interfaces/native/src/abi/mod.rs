@@ -1,5 +1,6 @@
 //! The entry points of `weft.h`: C becomes Rust at once, and errors become numbers.
 
+mod group;
 mod message;
 mod process;
 mod transfer;
