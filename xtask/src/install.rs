@@ -28,6 +28,9 @@ const MPICH_NAMES: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
 const FORTRAN: &str = "libweft_mpifort.so";
 const FORTRAN_VERSIONED: &str = "libweft_mpifort.so.1";
 
+/// The files of the Python package.
+const PYTHON: [&str; 3] = ["__init__.py", "objects.py", "standard.py"];
+
 /// Preloaded by `weft sock`; nobody links with it, so it has no version.
 const SOCKETS: &str = "libweft_sockets.so";
 
@@ -75,7 +78,7 @@ fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     fortran_sources(&headers, &prefix.join("include"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     interfaces::ALL.iter().try_for_each(|interface| place_interface(interface, &built, prefix, symbols))?;
-    native(prefix)?;
+    python(prefix)?;
     manual(prefix)
 }
 
@@ -122,26 +125,25 @@ fn place_interface(
     let [name, links @ ..] = interface.names else { bail!("{} has no name", interface.package) };
     place_stripped(&built.join(interface.built), &lib.join(name), symbols)?;
     links.iter().try_for_each(|at| link(name, &lib.join(at)))?;
-    let folder = interface.package.strip_prefix("weft-").unwrap_or(interface.package);
-    let include = root().join("interfaces").join(folder).join("include");
+    let include = root().join(interface.folder()).join("include");
     for header in interface.headers {
         place(&include.join(header), &prefix.join("include").join(header))?;
     }
-    // The native interface has pages of its own.
-    if interface.package != "weft-native" && !interface.headers.is_empty() {
-        overview::write(interface, &include, &prefix.join("share/man/man3"))?;
+    let manual = prefix.join("share/man/man3");
+    match pages::OWN.iter().find(|own| interface.headers.contains(&own.header)) {
+        Some(own) => pages::write(own, &fs::read_to_string(include.join(own.header))?, &manual)?,
+        None if interface.headers.is_empty() => {}
+        None => overview::write(interface, &include, &manual)?,
     }
     let text = pkg_config_text(interface.package, interface.about, interface.linked);
     fs::write(lib.join("pkgconfig").join(format!("{}.pc", interface.package)), text)?;
     Ok(())
 }
 
-/// What the native interface has besides: a Python module, and manual pages for C.
-fn native(prefix: &Path) -> Result<()> {
-    let from = root().join("interfaces/native");
-    place(&from.join("python/weft/__init__.py"), &prefix.join("lib/python/weft/__init__.py"))?;
-    let header = fs::read_to_string(from.join("include/weft.h"))?;
-    pages::write("weft.h", &header, &prefix.join("share/man/man3"))
+/// The Python package.
+fn python(prefix: &Path) -> Result<()> {
+    let (from, to) = (root().join("interfaces/native/python/weft"), prefix.join("lib/python/weft"));
+    PYTHON.iter().try_for_each(|file| place(&from.join(file), &to.join(file)))
 }
 
 /// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI.

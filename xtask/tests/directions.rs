@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi-standard", &["weft-mpi", "weft-mpi-table"]),
     ("weft-mpi-mpich", &["weft-mpi", "weft-mpi-table"]),
     ("weft-mpi-fortran", &["weft-mpi-table"]),
-    ("weft-native", &["weft-fabric", "weft-ports", "weft-kernel"]),
+    ("weft-native", &["weft-fabric", "weft-ports", "weft-group", "weft-kernel"]),
     ("weft-pvm-machine", &["weft-kernel"]),
     ("weft-pvm", &["weft-fabric", "weft-ports", "weft-data", "weft-kernel", "weft-pvm-machine"]),
     ("weft-p4", &["weft-fabric", "weft-ports"]),
@@ -41,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-panda", &["weft-fabric", "weft-ports", "weft-group"]),
     ("weft-objects-derive", &[]),
     ("weft-objects", &["weft-ports", "weft-group", "weft-objects-derive"]),
+    ("weft-objects-c", &["weft-fabric", "weft-objects"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (

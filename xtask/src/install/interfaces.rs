@@ -14,6 +14,13 @@ pub struct InterfaceLibrary {
     pub about: &'static str,
 }
 
+impl InterfaceLibrary {
+    /// Where its sources are.
+    pub fn folder(&self) -> String {
+        self.package.replacen("weft-", "interfaces/", 1).replace('-', "/")
+    }
+}
+
 pub const ALL: &[InterfaceLibrary] = &[
     InterfaceLibrary {
         package: "weft-native",
@@ -78,5 +85,13 @@ pub const ALL: &[InterfaceLibrary] = &[
         linked: "panda",
         headers: &["pan_sys.h", "pan_mp.h", "pan_rpc.h", "pan_group.h", "pan_bg.h", "pan_util.h", "pan_trace.h"],
         about: "Panda 2.0 over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-objects-c",
+        built: "libweft_objects_c.so",
+        names: &["libweft_objects.so.1", "libweft_objects.so"],
+        linked: "weft_objects",
+        headers: &["weft_objects.h"],
+        about: "shared objects over user-level communication",
     },
 ];

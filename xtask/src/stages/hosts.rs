@@ -19,8 +19,8 @@ pub static STAGE: Stage = Stage {
                          --features weft-tests/hosts,weft-tests/sockets,weft-device/hosts \
                          --test hosts --test hosts_bench --test hosts_cluster --test hosts_crypt --test hosts_daemon --test hosts_deserted \
                          --test hosts_failures --test hosts_groups --test hosts_interfaces --test hosts_kill --test hosts_lanes \
-                         --test hosts_many --test hosts_mpi --test hosts_partition --test hosts_pvm \
-                         --test hosts_sockets --test hosts_ssh --test hosts_together --test xdp";
+                         --test hosts_many --test hosts_mpi --test hosts_objects --test hosts_partition \
+                         --test hosts_pvm --test hosts_sockets --test hosts_ssh --test hosts_together --test xdp";
         let run = |arguments: &str| cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()));
         let by_lanes = "test -p weft-fabric --features weft-fabric/hosts --lib links::conformance::lanes";
         Ok(run(arguments)?.and(run(by_lanes)?))

@@ -73,6 +73,10 @@ def _load() -> ctypes.CDLL:
         "weft_port_address": [integer, pointer, size],
         "weft_port_find": [ctypes.c_char_p, integer, pointer, pointer],
         "weft_port_open_named": [ctypes.c_char_p],
+        "weft_group_join": [ctypes.c_char_p, integer],
+        "weft_group_send": [integer, pointer, size],
+        "weft_group_receive": [integer, pointer, size, integer, pointer],
+        "weft_group_members": [integer, pointer, integer],
     }
     for name, types in arguments.items():
         getattr(library, name).argtypes = types
@@ -309,6 +313,83 @@ def get(process: int, handle: bytes, offset: int, length: int) -> bytes:
     room = ctypes.create_string_buffer(max(length, 1))
     _checked(_library.weft_get(process, ctypes.byref(_Memory.from_buffer_copy(handle)), offset, room, length))
     return room.raw[:length]
+
+
+class _GroupEvent(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("process", "members")]
+    _fields_ += [("place", ctypes.c_uint64), ("length", ctypes.c_size_t)]
+
+
+class GroupMessage(NamedTuple):
+    """A message to a group; place is that in the order, the same for all members."""
+
+    data: Any
+    process: int
+    place: int
+
+
+class Members(NamedTuple):
+    """The members of a group from now on, in the order of joining."""
+
+    processes: Sequence[int]
+
+
+class Group:
+    """A group: what a member sends all receive in one order, and changes of the members in the same order. With safe, a
+    message is received when all members have it; with silence, who says nothing for some seconds counts as dead."""
+
+    def __init__(self, name: str, safe: bool = False, silence: bool = False):
+        self.number = _checked(_library.weft_group_join(name.encode(), int(safe) | int(silence) << 1))
+        self._room = ctypes.create_string_buffer(4096)
+
+    def send(self, data: Any) -> None:
+        """Sends the bytes of anything that has a buffer to all members, this process among them."""
+        at, length, kept = _readable(data)
+        _checked(_library.weft_group_send(self.number, at, length))
+        del kept
+
+    def send_object(self, value: Any) -> None:
+        """Sends an object, pickled."""
+        self.send(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+    def receive(self, timeout: Optional[float] = None):
+        """What happens next: a GroupMessage, or Members when they have changed, and first of all when this process is
+        one of them. None when the time is over."""
+        event, left = _GroupEvent(), None if timeout is None else max(0, int(timeout * 1000))
+        while True:
+            now = _SLICE if left is None else min(left, _SLICE)
+            room = self._room
+            kind = _library.weft_group_receive(self.number, room, len(room), now, ctypes.byref(event))
+            if kind == TRUNCATED:
+                self._room = ctypes.create_string_buffer(event.length)
+            elif kind != 0:
+                break
+            elif left == now:
+                return None
+            else:
+                left = None if left is None else left - now
+        if _checked(kind) == 1:
+            return GroupMessage(bytes(memoryview(room)[: event.length]), event.process, event.place)
+        if kind == 2:
+            return Members(self.members)
+        raise Error(LOST, "the others have taken this process for dead")
+
+    def receive_object(self, timeout: Optional[float] = None):
+        """The same for objects that were sent by send_object."""
+        found = self.receive(timeout)
+        return found._replace(data=pickle.loads(found.data)) if isinstance(found, GroupMessage) else found
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The members, as was last received."""
+        count = _checked(_library.weft_group_members(self.number, None, 0))
+        processes = (ctypes.c_int * count)()
+        _checked(_library.weft_group_members(self.number, processes, count))
+        return list(processes)
+
+    def leave(self) -> None:
+        """Leaves the group, once what this process has sent has its place."""
+        _checked(_library.weft_group_leave(self.number))
 
 
 class _Watch:

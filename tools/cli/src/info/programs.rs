@@ -5,7 +5,7 @@ use weft_agent::Abi;
 use weft_cluster::job::Program;
 
 /// Interfaces beside MPI: what the names of their libraries begin with, what they are called, and how a program starts.
-const INTERFACES: [(&str, &str, &str); 10] = [
+const INTERFACES: [(&str, &str, &str); 11] = [
     ("libweft.so", "the ports of Weft", ALONE_OR_NOT),
     ("libpvm3.so", "PVM 3", PVM),
     ("libgpvm3.so", "PVM 3", PVM),
@@ -16,6 +16,7 @@ const INTERFACES: [(&str, &str, &str); 10] = [
     ("libam.so", "Active Messages", "start it by weft run -n N PROGRAM"),
     ("libfm.so", "Fast Messages", "start it by weft run -n N PROGRAM"),
     ("libpanda.so", "Panda", "start it by weft run -n N PROGRAM"),
+    ("libweft_objects.so", "shared objects", "start it by weft run -n N PROGRAM"),
 ];
 const ALONE_OR_NOT: &str = "start it by weft env PROGRAM, or several as a job by weft run -n N PROGRAM";
 const PVM: &str = "start it by weft env PROGRAM, from weft pvm, or several as a job by weft run -n N PROGRAM";
