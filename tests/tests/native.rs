@@ -109,6 +109,25 @@ fn raw_bytes_memory_of_others_and_handlers() {
 }
 
 #[test]
+fn members_of_a_group_receive_the_same_in_the_same_order() {
+    passes("groups", 1, &[], &[]);
+    passes("groups", 3, &[], &[]);
+    passes("groups", 3, &[], &SLEEPY);
+    passes("groups", 3, &[], &[("WEFT_DEVICE", "udp,tcp")]);
+}
+
+#[test]
+fn a_group_goes_on_without_the_member_that_has_ordered() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(folder.path(), "groups");
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "--keep-going", "-n", "3"]).arg(&program).arg("killed");
+    let output = command.output().expect("weft can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(out, "ok\n", "{}\n{err}", output.status);
+}
+
+#[test]
 fn wrong_arguments_are_errors_that_say_what_is_wrong() {
     passes("wrong", 1, &[], &[]);
 }

@@ -1,7 +1,55 @@
-//! Shared objects in jobs: the example that knows its results, on each number of processes.
+//! Shared objects in jobs: the example that knows its results, on each number of processes; and programs in C and
+//! Python.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use weft_tests::build;
+use tempfile::TempDir;
+use weft_tests::{build, ranks, root, tree};
+
+const SOURCES: &str = "tests/c/objects";
+
+/// The program in C, compiled as its user would: with what pkg-config says.
+fn compiled(folder: &Path) -> PathBuf {
+    let found = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "weft-objects-c"])
+        .env("PKG_CONFIG_PATH", tree().join("lib/pkgconfig"))
+        .output()
+        .expect("pkg-config can be started");
+    let flags = String::from_utf8(found.stdout).expect("text");
+    let program = folder.join("all");
+    let output = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .arg(&program)
+        .arg(root().join(SOURCES).join("all.c"))
+        .args(flags.split_whitespace())
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+#[test]
+fn objects_of_c_programs_are_described_and_packed_and_standard_ones_are_there() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(folder.path());
+    for (processes, arguments) in [(1, &[][..]), (3, &[]), (2, &["deliver"])] {
+        let output = ranks::command(&program, processes, arguments).output().expect("weft can be started");
+        ranks::assert_ok(&format!("all.c on {processes} processes {arguments:?}"), &output);
+    }
+}
+
+#[test]
+fn objects_of_python_programs_are_plain_classes_beside_ports_and_groups() {
+    let script = root().join(SOURCES).join("all.py");
+    let script = script.to_str().expect("text");
+    for (processes, arguments) in [(1, &[][..]), (3, &["beside"]), (2, &["deliver"])] {
+        let words: Vec<&str> = [script].into_iter().chain(arguments.iter().copied()).collect();
+        let mut command = ranks::command(Path::new("python3"), processes, &words);
+        command.env("PYTHONPATH", tree().join("lib/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = command.output().expect("weft can be started");
+        ranks::assert_ok(&format!("all.py on {processes} processes {arguments:?}"), &output);
+    }
+}
 
 #[test]
 fn counters_queues_and_barriers_are_right_on_any_number_of_processes() {

@@ -84,6 +84,9 @@ fn each_call_that_blocks_is_shown_by_its_own_name() {
     let panda = program("panda", "panda");
     let expected = ["computing", "blocked in pan_rpc_trans from rank 2 for", "blocked in pan_cond_wait for"];
     assert_shown(&panda, ranks::command(&panda, 3, &[]), &expected);
+
+    let objects = program("objects", "weft_objects");
+    assert_shown(&objects, ranks::command(&objects, 2, &[]), &["computing", "blocked in operation for"]);
 }
 
 #[test]
@@ -121,6 +124,7 @@ fn who_ends_without_leave_is_told_of_in_the_words_of_its_interface() {
         ("am", "am", "exited after AM_Init without AM_Terminate"),
         ("fm", "fm", "exited after FM_initialize without FM_finalize"),
         ("panda", "panda", "exited after pan_init without pan_end"),
+        ("objects", "weft_objects", "exited after weft_objects_init without weft_objects_finish"),
     ];
     for (name, library, expected) in programs {
         let program = compiled(&folder, name, library);
@@ -150,6 +154,7 @@ fn info_says_which_interface_a_program_was_built_for() {
         ("am", "am", "built for Active Messages (libam.so.1)", "weft run -n N"),
         ("fm", "fm", "built for Fast Messages (libfm.so.1)", "weft run -n N"),
         ("panda", "panda", "built for Panda (libpanda.so.2)", "weft run -n N"),
+        ("objects", "weft_objects", "built for shared objects (libweft_objects.so.1)", "weft run -n N"),
     ];
     for (name, library, expected, start) in programs {
         let (line, runs) = info(&compiled(&folder, name, library));
