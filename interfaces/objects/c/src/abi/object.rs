@@ -75,6 +75,7 @@ pub unsafe extern "C" fn weft_object_call(
 
 /// # Safety
 /// As [`weft_object_call`].
+#[allow(clippy::too_many_arguments)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_object_start(
     object: c_int,
