@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod histories;
 pub mod interfaces;
 pub mod lanes;
 #[allow(unsafe_code)]

@@ -1,42 +1,50 @@
-//! Totally ordered groups on two hosts, which are network namespaces, over each device.
+//! Totally ordered groups on two hosts, which are network namespaces, over each device: what is long goes to each host once,
+//! and a member there passes it on, which may be killed before it does.
+//!
+//! `WEFT_TEST_ROUNDS=1000` runs as many rounds of kills for each device; `WEFT_TEST_SEED=N` begins with the round of that
+//! seed.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
+use weft_tests::histories::{assert_one_order, histories, history, rounds_of_kills};
 use weft_tests::namespaces::Namespaces;
-use weft_tests::{build, tree};
-
-const LAUNCH: &str = "ip netns exec {host}";
 
 /// A job has the hosts to itself.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The program of `groups` on two hosts with two members each.
-fn history(device: &str, messages: &str, bytes: &str, folder: &Path) -> Command {
+/// What has a job run on two hosts with so many members each.
+fn on_hosts<'a>(device: &'a str, hosts: &'a str) -> Vec<&'a str> {
+    vec!["--bind", "none", "--launch", "ip netns exec {host}", "--device", device, "--hosts", hosts]
+}
+
+fn hosts(each: usize) -> String {
     let hosts = Namespaces::pair();
-    let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--bind", "none", "--timeout", "60", "--launch", LAUNCH, "--device", device]);
-    command.args(["--hosts", &format!("{}:2,{}:2", hosts.name(1), hosts.name(2))]);
-    command.arg(build::example("weft-group", "history")).args([messages, bytes]).arg(folder);
-    command.env("WEFT_LAUNCH_TIMEOUT", "60").stdin(Stdio::null());
-    command
+    format!("{}:{each},{}:{each}", hosts.name(1), hosts.name(2))
 }
 
 #[test]
 fn all_have_the_same_history_over_each_device() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let hosts = hosts(2);
     for device in ["auto", "tcp", "shm,xdp"] {
-        for bytes in ["8", "20000"] {
+        for bytes in [8, 20000] {
             let folder = TempDir::new().expect("there is room for a folder");
-            let output = history(device, "300", bytes, folder.path()).output().expect("weft can be started");
+            let mut command = history(&on_hosts(device, &hosts), 300, bytes, folder.path());
+            let output = command.env("WEFT_LAUNCH_TIMEOUT", "60").output().expect("weft can be started");
             let what = format!("{device}, {bytes} bytes: {}", String::from_utf8_lossy(&output.stderr));
             assert!(output.status.success(), "{what}");
-            let file = |rank: usize| fs::read_to_string(folder.path().join(rank.to_string())).expect("a history");
-            let first = file(0);
-            assert_eq!(first.lines().count(), 4 * 300 + 1, "{what}");
-            assert!((1..4).all(|rank| file(rank) == first), "{what}");
+            let histories = histories(folder.path());
+            assert!(histories.len() == 4 && histories.iter().all(|all| all.len() == 4 * 300), "{what}");
+            assert_one_order(&histories, &what);
         }
+    }
+}
+
+#[test]
+fn survivors_of_random_kills_have_the_same_history() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let hosts = hosts(3);
+    for device in ["auto", "shm,xdp"] {
+        rounds_of_kills(&on_hosts(device, &hosts), 6, 2);
     }
 }

@@ -1,10 +1,13 @@
 //! Latency and rates of ordered messages, and beside them messages from one process to another one:
 //! `weft run -n 2 target/release/examples/rates`.
+//!
+//! Its arguments: from how many bytes on messages go to each host once (`never`: none do), and by how much less is sent
+//! than usual.
 
 use std::sync::Arc;
 use std::time::Instant;
 use weft_fabric::{Endpoint, Peer, Selector};
-use weft_group::{GroupCalls as _, GroupEvent, GroupId, OrderedGroups, USUAL_RULES, process_of};
+use weft_group::{GroupCalls as _, GroupEvent, GroupId, GroupRules, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::{InterfaceName, Messenger, Subject, Waiting};
 
 static PORTS: Messenger<OrderedGroups> = Messenger::new();
@@ -62,7 +65,10 @@ fn main() {
     let (me, size) = (endpoint.me(), endpoint.world_size());
     let groups = OrderedGroups::new(&mut endpoint, CONTEXT);
     PORTS.open_beside(endpoint, groups, false);
-    let group = PORTS.join_group("rates", USUAL_RULES).expect("a name");
+    let mut words = std::env::args().skip(1);
+    let tree_from = words.next().map_or(USUAL_RULES.tree_from, |word| word.parse().unwrap_or(usize::MAX));
+    let less = words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(1);
+    let group = PORTS.join_group("rates", GroupRules { tree_from, ..USUAL_RULES }).expect("a name");
     let members = loop {
         match PORTS.await_event("rates", group) {
             GroupEvent::View(view) if view.members.len() == size as usize => break view.members,
@@ -73,7 +79,7 @@ fn main() {
     let [first, last] = [members[0], members[members.len() - 1]].map(process_of);
     let sends = last == me;
     for bytes in [8, 64, 1024, 65536] {
-        let count = if bytes > 1024 { 3000 } else { 200_000 };
+        let count = (if bytes > 1024 { 3000 } else { 200_000 } / less).max(160);
         latency(group, sends, bytes, count / 10);
         let latency = latency(group, sends, bytes, count);
         let each = count / size;

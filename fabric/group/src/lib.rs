@@ -12,7 +12,7 @@
 //! - A member's words to another one arrive in the order of sending, so those of a group go by one way, [`Missives`].
 //! - Who is no member any more still answers: it may know of a decision that others do not.
 //!
-//! [`GroupCalls`] are calls that wait. Not here: upcalls (interfaces), a tree for sending to many hosts.
+//! [`GroupCalls`] are calls that wait. Not here: upcalls (interfaces).
 //!
 //! Test: `cargo test -p weft-group`; jobs of several hosts: `hosts_groups` in `tests`.
 #![forbid(unsafe_code)]
@@ -33,8 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weft_fabric::ordered::GroupWord;
 pub use weft_fabric::ordered::{GroupEvent, GroupMember, GroupRules, GroupView, Placed};
+use weft_fabric::ordered::{GroupWord, HostNumber};
 use weft_fabric::{Endpoint, Peer};
 use weft_ports::Companion;
 use weft_ports::missives::{LONGEST_BYTES, Missive, Missives};
@@ -62,6 +62,7 @@ pub const USUAL_RULES: GroupRules = GroupRules {
     history: 1024,
     history_bytes: 16 << 20,
     reserve_from: 4096,
+    tree_from: 4096,
     safe: false,
     silence_ms: 2500,
 };
@@ -115,6 +116,7 @@ pub struct OrderedGroups {
     lost: BTreeSet<Peer>,
     /// How often this process has joined the groups of these names before.
     turns: BTreeMap<String, u32>,
+    host_of: Option<HostNumber>,
     begun: Instant,
     ids: u32,
     /// Something was said that has not left.
@@ -136,6 +138,7 @@ impl OrderedGroups {
             early: Vec::new(),
             lost: BTreeSet::new(),
             turns: BTreeMap::new(),
+            host_of: member::hosts(endpoint),
             begun: Instant::now(),
             ids: 0,
             unsent: false,
@@ -157,7 +160,7 @@ impl OrderedGroups {
         let turn = *self.turns.entry(name.to_owned()).and_modify(|turn| *turn += 1).or_default();
         self.forget_old();
         self.ids += 1;
-        let group = LiveGroup::new(GroupId(self.ids), name, member::member(self.me, turn), rules);
+        let group = LiveGroup::new(GroupId(self.ids), name, member::member(self.me, turn), rules, self.host_of.clone());
         self.directory.find(name, group.member());
         self.all.push(group);
         self.settle(endpoint);

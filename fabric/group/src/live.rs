@@ -5,7 +5,7 @@ use crate::{GroupId, member};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use weft_fabric::ordered::{
-    GroupBreach, GroupEvent, GroupMember, GroupRules, GroupView, GroupWord, OrderedGroup, WordTo,
+    GroupBreach, GroupEvent, GroupMember, GroupRules, GroupView, GroupWord, HostNumber, OrderedGroup, WordTo,
 };
 use weft_fabric::{Endpoint, Peer};
 use weft_ports::missives::Missives;
@@ -26,6 +26,8 @@ pub struct LiveGroup {
     name: String,
     member: GroupMember,
     rules: GroupRules,
+    /// Where it is known, and not one for all.
+    host_of: Option<HostNumber>,
     /// 0 while it is sought.
     number: u32,
     /// Who was asked to let this process in.
@@ -40,13 +42,14 @@ pub struct LiveGroup {
 }
 
 impl LiveGroup {
-    pub fn new(id: GroupId, name: &str, member: GroupMember, rules: GroupRules) -> Self {
+    pub fn new(id: GroupId, name: &str, member: GroupMember, rules: GroupRules, host_of: Option<HostNumber>) -> Self {
         let (name, contact) = (name.to_owned(), None);
         Self {
             id,
             name,
             member,
             rules,
+            host_of,
             number: 0,
             contact,
             life: GroupLife::Sought,
@@ -153,9 +156,13 @@ impl LiveGroup {
         match (&mut self.life, contact) {
             // What the machine has heard already is kept.
             (GroupLife::Begun(group), Some(contact)) if again => group.ask_to_join(contact),
-            (life, None) => *life = GroupLife::Begun(Box::new(OrderedGroup::create(self.member, self.rules))),
-            (life, Some(contact)) => {
-                *life = GroupLife::Begun(Box::new(OrderedGroup::join(self.member, self.rules, contact)));
+            (life, contact) => {
+                let mut group = match contact {
+                    None => OrderedGroup::create(self.member, self.rules),
+                    Some(contact) => OrderedGroup::join(self.member, self.rules, contact),
+                };
+                self.host_of.iter().for_each(|host_of| group.know_hosts(host_of.clone()));
+                *life = GroupLife::Begun(Box::new(group));
             }
         }
         lost.iter().filter_map(|peer| self.handle_loss(*peer)).last()
@@ -250,10 +257,9 @@ impl LiveGroup {
         while let Some((to, word)) = machine.poll_word() {
             match to {
                 WordTo::One(one) => outbox.take(&mut sender, std::iter::once(one), &word),
-                WordTo::Others { but } => {
-                    let others = machine.view().members.iter().copied();
-                    let to = others.filter(|member| *member != me && Some(*member) != but);
-                    outbox.take(&mut sender, to, &word);
+                WordTo::Others { but } => outbox.take(&mut sender, machine.receivers(but), &word),
+                WordTo::Hosts { origin, passes_on } => {
+                    outbox.take(&mut sender, machine.receivers_by_hosts(origin, passes_on), &word);
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The numbers of members and of groups, as they travel. A process that becomes a member again is another member.
 
-use weft_fabric::Peer;
-use weft_fabric::ordered::GroupMember;
+use std::sync::Arc;
+use weft_fabric::ordered::{GroupMember, HostNumber};
+use weft_fabric::{Endpoint, Peer};
 
 /// Bits of a member's process; its turn is above.
 const PEER_BITS: u32 = 20;
@@ -23,6 +24,15 @@ pub fn member(of: Peer, turn: u32) -> GroupMember {
 #[inline]
 pub fn peer(member: GroupMember) -> Peer {
     Peer(member.0 & PEER)
+}
+
+/// Which host each member is on; none where all processes of the job are on one.
+pub fn hosts(endpoint: &Endpoint) -> Option<HostNumber> {
+    let all: Vec<u32> = (0..endpoint.world_size()).map(|process| endpoint.host_of(Peer(process))).collect();
+    let one = all.iter().all(|host| *host == all[0]);
+    // The job's own processes are numbered from 0 on.
+    let host_of = move |member| all.get(peer(member).0 as usize).copied().unwrap_or(u32::MAX);
+    (!one).then(|| Arc::new(host_of) as HostNumber)
 }
 
 /// The tag of words to a member of a group.

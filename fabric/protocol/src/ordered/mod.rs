@@ -20,7 +20,7 @@
 //! What makes it right: words of one member to another come once and in order, and from some point on not at all. What a
 //! peer says is a claim: one that cannot be is a [`GroupBreach`].
 //!
-//! Not here: names, and who is asked to let one in (`weft-group`); a tree for sending to all.
+//! Not here: names, and who is asked to let one in (`weft-group`).
 //!
 //! Test: `cargo test -p weft-protocol ordered`; the simulator is in `ordered/tests`.
 
@@ -30,6 +30,7 @@ mod sequencer;
 mod silence;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod views;
 mod word;
 
@@ -40,6 +41,8 @@ use sequencer::{Sequencer, ToPlace};
 use silence::SilenceWatch;
 use std::collections::VecDeque;
 use std::sync::Arc;
+pub use tree::HostNumber;
+use tree::HostTree;
 pub use word::{Ballot, GroupWord, ORDERED_HEAD, Saying, Successor};
 
 /// A process, by a number that no other one in the same group has.
@@ -57,6 +60,9 @@ pub struct GroupRules {
     pub history_bytes: usize,
     /// From this length on a message is sent to all by its origin.
     pub reserve_from: usize,
+    /// From this length on a message goes to each host once, where it is known who is where, and a member there passes
+    /// it on.
+    pub tree_from: usize,
     /// Whether delivery waits until all members have a message.
     pub safe: bool,
     /// A member that is waited for is asked four times in so long; one that answers none of them is silent.
@@ -85,6 +91,11 @@ pub enum WordTo {
     /// To all members of [`OrderedGroup::view`] but this process and that one.
     Others {
         but: Option<GroupMember>,
+    },
+    /// To those of [`OrderedGroup::receivers_by_hosts`].
+    Hosts {
+        origin: GroupMember,
+        passes_on: bool,
     },
 }
 
@@ -140,6 +151,8 @@ pub struct OrderedGroup {
     number: u32,
     /// Where this process is it.
     sequencer: Option<Sequencer>,
+    tree: HostTree,
+    host_of: Option<HostNumber>,
     change: ViewChange,
     watch: SilenceWatch,
     out: VecDeque<(WordTo, GroupWord)>,
@@ -178,6 +191,8 @@ impl OrderedGroup {
             own: VecDeque::new(),
             number: 0,
             sequencer: None,
+            tree: HostTree::default(),
+            host_of: None,
             change: ViewChange::default(),
             watch: SilenceWatch::default(),
             out: VecDeque::new(),
@@ -319,7 +334,7 @@ impl OrderedGroup {
             return Ok(());
         };
         match saying {
-            Saying::Ordered { sequence, stable, message } => self.on_ordered(sequence, stable, message),
+            Saying::Ordered { sequence, stable, message } => self.on_ordered(from, sequence, stable, message),
             Saying::Submit { number, received, bytes } => {
                 self.on_submitted(place, number, received, ToPlace::Here(bytes))
             }
@@ -340,6 +355,9 @@ impl OrderedGroup {
     /// Begins a view, whose first message will be `next`.
     fn enter(&mut self, view: GroupView, next: u64) {
         self.view = view;
+        if let Some(host_of) = &self.host_of {
+            self.tree = HostTree::new(&self.view, self.me, host_of);
+        }
         (self.stable, self.told) = (next, next);
         let first = self.view.members[0] == self.me;
         self.sequencer = first.then(|| Sequencer::new(next, self.view.members.len()));

@@ -113,11 +113,11 @@ impl OrderedGroup {
         }
         let ToPlace::Here(bytes) = what else { return };
         let message = Placed { origin, number, bytes };
-        let but = (origin != self.me).then_some(origin);
-        if self.view.members.len() > 1 + usize::from(but.is_some()) {
-            self.say(WordTo::Others { but }, Saying::Ordered { sequence, stable, message: message.clone() });
+        let is_mine = origin == self.me;
+        if self.view.members.len() > 2 - usize::from(is_mine) {
+            self.spread(sequence, stable, message.clone());
         }
-        if but.is_none() {
+        if is_mine {
             self.own.pop_front();
         }
         self.history.insert(sequence, message);
@@ -132,18 +132,24 @@ impl OrderedGroup {
         let own = self.own.pop_front().filter(|own| own.number == number).ok_or(GroupBreach)?;
         let message = Placed { origin: self.me, number, bytes: own.bytes };
         if message.bytes.len() >= self.rules.reserve_from && self.view.members.len() > 2 {
-            let ordered = Saying::Ordered { sequence, stable, message: message.clone() };
-            self.say(WordTo::Others { but: None }, ordered);
+            self.spread(sequence, stable, message.clone());
         }
         self.keep(sequence, message);
         self.on_stable(stable)
     }
 
-    pub(super) fn on_ordered(&mut self, sequence: u64, stable: u64, message: Placed) -> Result<(), GroupBreach> {
+    pub(super) fn on_ordered(
+        &mut self,
+        from: GroupMember,
+        sequence: u64,
+        stable: u64,
+        message: Placed,
+    ) -> Result<(), GroupBreach> {
         if self.change.is_frozen() {
             return Ok(());
         }
         self.check_place(sequence)?;
+        self.pass_on(from, sequence, stable, &message);
         self.keep(sequence, message);
         self.on_stable(stable)
     }

@@ -9,8 +9,15 @@ use simulated::{Course, run};
 const A: GroupMember = GroupMember(1);
 const B: GroupMember = GroupMember(2);
 
-const RULES: GroupRules =
-    GroupRules { window: 4, history: 8, history_bytes: 1 << 20, reserve_from: 1000, safe: false, silence_ms: 100 };
+const RULES: GroupRules = GroupRules {
+    window: 4,
+    history: 8,
+    history_bytes: 1 << 20,
+    reserve_from: 1000,
+    tree_from: 0,
+    safe: false,
+    silence_ms: 100,
+};
 
 fn bytes(text: &str) -> Arc<[u8]> {
     text.as_bytes().into()
@@ -139,6 +146,57 @@ fn what_cannot_be_is_a_breach() {
     assert_eq!(one.handle_word(B, received), Err(GroupBreach));
 }
 
+/// Moves all words until none is left; answers from whom to whom ordered messages went.
+fn exchange_all(groups: &mut [OrderedGroup]) -> Vec<(u32, u32)> {
+    let mut ways = Vec::new();
+    while let Some((from, to, word)) = groups.iter_mut().find_map(|group| {
+        let (to, word) = group.poll_word()?;
+        let to: Vec<_> = match to {
+            WordTo::One(one) => vec![one],
+            WordTo::Others { but } => group.receivers(but).collect(),
+            WordTo::Hosts { origin, passes_on } => group.receivers_by_hosts(origin, passes_on).collect(),
+        };
+        Some((group.me, to, word))
+    }) {
+        for to in to {
+            if let Saying::Ordered { .. } = word.saying {
+                ways.push((from.0, to.0));
+            }
+            let receiver = groups.iter_mut().find(|group| group.me == to).expect("a member");
+            receiver.handle_word(from, word.clone()).expect("no breach");
+        }
+    }
+    ways.sort_unstable();
+    ways
+}
+
+#[test]
+fn a_long_message_goes_to_each_host_once() {
+    let rules = GroupRules { reserve_from: 20, tree_from: 10, ..RULES };
+    let group = |number| {
+        let me = GroupMember(number);
+        let mut group =
+            if number == 1 { OrderedGroup::create(me, rules) } else { OrderedGroup::join(me, rules, GroupMember(1)) };
+        // Odd ones on one host, even ones on the other.
+        group.know_hosts(Arc::new(|member| member.0 % 2));
+        group
+    };
+    let mut groups: Vec<_> = (1..=4).map(group).collect();
+    exchange_all(&mut groups);
+    groups.iter_mut().for_each(|group| _ = texts(group));
+    let mut ways = |from: usize, length| {
+        assert!(groups[from - 1].try_send(vec![b'x'; length].into()));
+        let ways = exchange_all(&mut groups);
+        assert!(groups.iter_mut().all(|group| texts(group).concat().len() == length), "{from}, {length}");
+        ways
+    };
+    assert_eq!(ways(3, 20), [(2, 4), (3, 1), (3, 2)], "its origin sends it");
+    assert_eq!(ways(2, 20), [(1, 3), (2, 1), (2, 4)]);
+    assert_eq!(ways(3, 10), [(1, 2), (2, 4)], "the sequencer does");
+    assert_eq!(ways(2, 10), [(1, 3), (1, 4)], "not to its origin");
+    assert_eq!(ways(3, 9), [(1, 2), (1, 4)], "it is short");
+}
+
 /// How many courses `WEFT_SEEDS` asks for.
 fn seeds() -> u64 {
     std::env::var("WEFT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1500)
@@ -151,17 +209,22 @@ fn all_seeds(of: impl Fn(u64) -> Course) {
 
 #[test]
 fn any_deaths_leave_survivors_of_one_order() {
-    all_seeds(|seed| Course { deaths: 1 + seed % 4, ..Course::default() });
+    all_seeds(|seed| Course { deaths: 1 + seed % 4, hosts: (seed / 4 % 4) as u32, ..Course::default() });
 }
 
 #[test]
 fn a_cut_network_has_one_order_too() {
-    all_seeds(|seed| Course { deaths: seed % 3, cuts: 1 + seed % 3, ..Course::default() });
+    all_seeds(|seed| Course {
+        deaths: seed % 3,
+        cuts: 1 + seed % 3,
+        hosts: (seed / 3 % 4) as u32,
+        ..Course::default()
+    });
 }
 
 #[test]
 fn safe_deliveries_are_those_of_all_even_of_the_dead() {
-    all_seeds(|seed| Course { deaths: seed % 3, cuts: seed % 3, safe: true });
+    all_seeds(|seed| Course { deaths: seed % 3, cuts: seed % 3, safe: true, hosts: (seed / 3 % 4) as u32 });
 }
 
 proptest! {

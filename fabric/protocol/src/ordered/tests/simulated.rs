@@ -9,6 +9,8 @@ pub struct Course {
     pub deaths: u64,
     pub cuts: u64,
     pub safe: bool,
+    /// On so many hosts, process after process; 0: it is not known.
+    pub hosts: u32,
 }
 
 /// Steps in which things happen; then everything comes to rest.
@@ -118,8 +120,16 @@ impl Simulation {
         GroupRules { reserve_from: 12, safe: self.course.safe, history_bytes: 100, ..super::RULES }
     }
 
+    fn host_of(&self) -> Option<HostNumber> {
+        let hosts = self.course.hosts;
+        (hosts > 0).then(|| Arc::new(move |member: GroupMember| member.0 % hosts) as HostNumber)
+    }
+
     fn run(mut self) {
-        let first = OrderedGroup::create(member(0), self.rules());
+        let mut first = OrderedGroup::create(member(0), self.rules());
+        if let Some(host_of) = self.host_of() {
+            first.know_hosts(host_of);
+        }
         self.processes[0].group = Some(first);
         let (mut deaths, mut cuts) = (self.course.deaths, self.course.cuts);
         for _ in 0..STEPS {
@@ -199,7 +209,7 @@ impl Simulation {
         if at == contact || self.processes[at].dead || !self.processes[contact].is_member() {
             return;
         }
-        let rules = self.rules();
+        let (rules, host_of) = (self.rules(), self.host_of());
         let all = self.processes.iter().enumerate();
         let known = all.filter(|(of, process)| process.dead && !self.proofs.contains(&(at, *of)));
         let known: Vec<_> = known.map(|(of, _)| member(of)).collect();
@@ -208,6 +218,9 @@ impl Simulation {
             Some(group) => group.ask_to_join(member(contact)),
             none => {
                 let mut group = OrderedGroup::join(member(at), rules, member(contact));
+                if let Some(host_of) = host_of {
+                    group.know_hosts(host_of);
+                }
                 known.into_iter().for_each(|dead| group.handle_death(dead));
                 *none = Some(group);
             }
@@ -287,10 +300,10 @@ impl Simulation {
         }
         let mut head = Vec::new();
         while let Some((to, word)) = group.poll_word() {
-            let others = group.view().members.iter().copied();
             let to: Vec<_> = match to {
                 WordTo::One(one) => vec![one],
-                WordTo::Others { but } => others.filter(|one| *one != member(at) && Some(*one) != but).collect(),
+                WordTo::Others { but } => group.receivers(but).collect(),
+                WordTo::Hosts { origin, passes_on } => group.receivers_by_hosts(origin, passes_on).collect(),
             };
             let tail = word.write(&mut head);
             let bytes = [head.as_slice(), tail].concat();
