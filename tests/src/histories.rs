@@ -58,31 +58,49 @@ pub fn start(arguments: &[&str], ranks: usize, messages: usize, bytes: usize, fo
     (job, members)
 }
 
-/// Kills some of the members while all send; the others come to their end.
-fn round(seed: u64, arguments: &[&str], ranks: usize) {
-    let what = format!("seed {seed}");
-    let mut state = seed;
-    let folder = TempDir::new().expect("there is room for a folder");
-    let bytes = [8, 8, 300, 6000][random(&mut state) as usize % 4];
-    let (job, mut members) = start(arguments, ranks, 8000, bytes, folder.path());
-    let victims = 1 + random(&mut state) as usize % 3;
-    for _ in 0..victims {
-        thread::sleep(Duration::from_micros(random(&mut state) % 60_000));
-        let victim = members.swap_remove(random(&mut state) as usize % members.len());
-        // Who has come to its end before has a history like the others.
-        signal::try_send(victim, 9);
-    }
-    let output = job.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!text.contains("panicked") && !text.contains("taking longer"), "{what}: {text}");
-    let histories = histories(folder.path());
-    assert!(histories.len() >= members.len(), "{what}: {} of {} ended well: {text}", histories.len(), members.len());
-    assert_one_order(&histories, &what);
+/// Jobs of which members are killed.
+pub struct KillRounds<'a> {
+    /// What `weft run` is told of where they run.
+    pub arguments: &'a [&'a str],
+    pub ranks: usize,
+    /// Of each member.
+    pub messages: usize,
+    /// One of these for each job.
+    pub lengths: &'a [usize],
 }
 
-/// So many rounds, or as many as `WEFT_TEST_ROUNDS` says, from the seed `WEFT_TEST_SEED` on.
-pub fn rounds_of_kills(arguments: &[&str], ranks: usize, rounds: u64) {
-    let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
-    let first = number("WEFT_TEST_SEED").unwrap_or(1);
-    (first..first + number("WEFT_TEST_ROUNDS").unwrap_or(rounds)).for_each(|seed| round(seed, arguments, ranks));
+impl KillRounds<'_> {
+    /// So many rounds, or as many as `WEFT_TEST_ROUNDS` says, from the seed `WEFT_TEST_SEED` on.
+    pub fn run(&self, rounds: u64) {
+        let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
+        let first = number("WEFT_TEST_SEED").unwrap_or(1);
+        (first..first + number("WEFT_TEST_ROUNDS").unwrap_or(rounds)).for_each(|seed| self.round(seed));
+    }
+
+    /// Kills some of the members while all send; the others come to their end.
+    fn round(&self, seed: u64) {
+        let what = format!("seed {seed}");
+        let mut state = seed;
+        let folder = TempDir::new().expect("there is room for a folder");
+        let bytes = self.lengths[random(&mut state) as usize % self.lengths.len()];
+        let (job, mut members) = start(self.arguments, self.ranks, self.messages, bytes, folder.path());
+        let victims = 1 + random(&mut state) as usize % 3;
+        for _ in 0..victims {
+            thread::sleep(Duration::from_micros(random(&mut state) % 60_000));
+            let victim = members.swap_remove(random(&mut state) as usize % members.len());
+            // Who has come to its end before has a history like the others.
+            signal::try_send(victim, 9);
+        }
+        let output = job.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!text.contains("panicked") && !text.contains("taking longer"), "{what}: {text}");
+        let histories = histories(folder.path());
+        assert!(
+            histories.len() >= members.len(),
+            "{what}: {} of {} ended well: {text}",
+            histories.len(),
+            members.len()
+        );
+        assert_one_order(&histories, &what);
+    }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
-use weft_tests::histories::{assert_one_order, histories, history, rounds_of_kills, start};
+use weft_tests::histories::{KillRounds, assert_one_order, histories, history, start};
 use weft_tests::signal;
 
 #[test]
@@ -27,7 +27,7 @@ fn all_have_the_same_history_over_each_device() {
 
 #[test]
 fn survivors_of_random_kills_have_the_same_history() {
-    rounds_of_kills(&["-n", "6"], 6, 6);
+    KillRounds { arguments: &["-n", "6"], ranks: 6, messages: 8000, lengths: &[8, 8, 300, 6000] }.run(6);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
-use weft_tests::histories::{assert_one_order, histories, history, rounds_of_kills};
+use weft_tests::histories::{KillRounds, assert_one_order, histories, history};
 use weft_tests::namespaces::Namespaces;
 
 /// A job has the hosts to itself.
@@ -45,6 +45,7 @@ fn survivors_of_random_kills_have_the_same_history() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let hosts = hosts(3);
     for device in ["auto", "shm,xdp"] {
-        rounds_of_kills(&on_hosts(device, &hosts), 6, 2);
+        let arguments = &on_hosts(device, &hosts);
+        KillRounds { arguments, ranks: 6, messages: 1500, lengths: &[6000, 20_000] }.run(2);
     }
 }
