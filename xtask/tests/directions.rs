@@ -42,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-objects-derive", &[]),
     ("weft-objects", &["weft-ports", "weft-group", "weft-objects-derive"]),
     ("weft-objects-c", &["weft-fabric", "weft-objects"]),
+    ("weft-app-objects", &["weft-objects"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (
