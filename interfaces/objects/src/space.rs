@@ -52,6 +52,12 @@ impl Space {
         self.runtime.with(|runtime| runtime.place())
     }
 
+    /// Takes in what has arrived, and waits for nothing: for those who compute long while others may want something of
+    /// an object that is here.
+    pub fn poll(&self) {
+        self.runtime.poll();
+    }
+
     /// A space of this process alone, for tests of what uses objects. It needs no job.
     pub fn alone() -> Self {
         Self { runtime: RuntimeAccess::new(Alone::new()) }
