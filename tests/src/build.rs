@@ -45,6 +45,12 @@ pub fn example(package: &str, name: &str) -> PathBuf {
     profile_directory().join("examples").join(name)
 }
 
+/// A program of a package, brought up to date.
+pub fn binary(package: &str, name: &str) -> PathBuf {
+    cargo(&["build", "--quiet", "--package", package, "--bin", name]);
+    profile_directory().join(name)
+}
+
 /// An example of a package that is a library for C programs, brought up to date.
 pub fn example_library(package: &str, name: &str) -> PathBuf {
     example(package, name).with_file_name(format!("lib{name}.so"))

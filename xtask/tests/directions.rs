@@ -43,6 +43,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-objects", &["weft-ports", "weft-group", "weft-objects-derive"]),
     ("weft-objects-c", &["weft-fabric", "weft-objects"]),
     ("weft-app-objects", &["weft-objects"]),
+    ("weft-app-awari", &["weft-objects", "weft-app-objects"]),
+    ("weft-app-skyline", &["weft-objects", "weft-app-objects"]),
+    ("weft-app-sor", &["weft-objects", "weft-app-objects"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     (

@@ -27,8 +27,8 @@ impl Serialize for Reals {
 
 impl<'de> Deserialize<'de> for Reals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InBytes;
-        impl Visitor<'_> for InBytes {
+        struct RealsInBytes;
+        impl Visitor<'_> for RealsInBytes {
             type Value = Reals;
 
             fn expecting(&self, form: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,6 +43,6 @@ impl<'de> Deserialize<'de> for Reals {
                 Ok(Reals(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect()))
             }
         }
-        deserializer.deserialize_bytes(InBytes)
+        deserializer.deserialize_bytes(RealsInBytes)
     }
 }

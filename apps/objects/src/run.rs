@@ -115,9 +115,13 @@ fn told_use(name: &str, run: &AppRun, use_of: &clap::Error) -> u8 {
         }
         return 0;
     }
-    let text = use_of.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    refused(name, run, line.strip_prefix("error: ").unwrap_or(line))
+    refused(name, run, &first_paragraph(&use_of.to_string()))
+}
+
+/// The first paragraph as one line, without the word that it is an error.
+fn first_paragraph(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 fn refused(name: &str, run: &AppRun, why: &str) -> u8 {
@@ -149,6 +153,12 @@ mod tests {
         let alone = AppRun::new(Space::alone()).expect("a space");
         let run = AppRun { size: 3, ..alone };
         assert_eq!([0, 1, 2].map(|process| run.share_of(process, 8)), [0..2, 2..5, 5..8]);
+    }
+
+    #[test]
+    fn wrong_use_is_one_line() {
+        let text = "error: invalid value 'Z' for '--class'\n  [possible values: S, P]\n\nFor more, try '--help'.\n";
+        assert_eq!(first_paragraph(text), "invalid value 'Z' for '--class' [possible values: S, P]");
     }
 
     #[test]
