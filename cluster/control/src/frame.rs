@@ -120,6 +120,10 @@ pub enum Frame {
     Used { member: u32, usage: RankUsage, sent: Option<SentBytes> },
     /// Agent: where a member has failed, in lines for people. It comes before the end of the job on its host.
     Failed { member: u32, text: String },
+    /// What the host's PMIx server says to the launcher, or is told ([`crate::pmix`]).
+    Pmix(Vec<u8>),
+    /// Agent: the process with the PMIx server has ended.
+    PmixGone,
 }
 
 /// Bytes that are no frame.
@@ -159,6 +163,8 @@ mod kind {
     pub const COMMAND_NOT_STARTED: u8 = 21;
     pub const USED: u8 = 22;
     pub const FAILED: u8 = 23;
+    pub const PMIX: u8 = 24;
+    pub const PMIX_GONE: u8 = 25;
 }
 
 /// In the place of a signal: it was the kernel, and memory had run out; or it may have been so.
@@ -207,6 +213,8 @@ impl Frame {
             Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
             Self::Used { .. } => kind::USED,
             Self::Failed { .. } => kind::FAILED,
+            Self::Pmix(_) => kind::PMIX,
+            Self::PmixGone => kind::PMIX_GONE,
         }
     }
 
@@ -226,7 +234,7 @@ impl Frame {
                 to.word(*code as u32);
                 to.text(reason);
             }
-            Self::Go(map) => to.extend(map),
+            Self::Go(bytes) | Self::Pmix(bytes) => to.extend(bytes),
             Self::Started { member, pid } => to.words([*member, *pid]),
             Self::NotStarted { member: which, errno } | Self::CommandNotStarted { command: which, errno } => {
                 to.words([*which, *errno as u32]);
@@ -240,7 +248,7 @@ impl Frame {
             }
             Self::KeeperGone { pid: number } | Self::Over { leftovers: number } => to.word(*number),
             Self::Signal { signal } => to.word(*signal as u32),
-            Self::Kill => {}
+            Self::Kill | Self::PmixGone => {}
             Self::Data { channel, bytes } => {
                 to.channel(*channel);
                 to.extend(bytes);
@@ -300,6 +308,8 @@ impl Frame {
                 sent: from.option(|from| from.longs().map(SentBytes::of_words))?,
             },
             kind::FAILED => Self::Failed { member: from.word()?, text: from.text()? },
+            kind::PMIX => Self::Pmix(from.all()),
+            kind::PMIX_GONE => Self::PmixGone,
             other => return Err(FrameError::Kind(other)),
         };
         from.ended().map(|()| frame)

@@ -1,0 +1,274 @@
+//! The launcher's half of PMIx: brings together what the servers of all hosts have gathered, and leads who wants a value
+//! of another host there.
+
+use super::said::{PmixSaid, PmixTold, Together};
+use super::{BAD_PARAMETER, NOT_FOUND, SUCCESS};
+use crate::frame::FrameError;
+use std::collections::{HashMap, VecDeque};
+
+/// What comes out after something that a server has said went in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PmixEvent {
+    /// Say this to the server of this host.
+    Tell { host: usize, told: PmixTold },
+    /// The rank has begun to use PMIx.
+    Initialised { rank: usize },
+    /// The rank has taken its leave.
+    Finalised { rank: usize },
+    /// The rank asks to end the whole job.
+    Abort { rank: usize, code: i32, message: String },
+    /// The rank wanted what is not served; it is told, and so is the user.
+    Refused { rank: usize, text: String },
+}
+
+/// What a host has given: under which number, with which status, and its bytes.
+type Given = (u64, i32, Vec<u8>);
+
+/// The turns of one set of ranks, of each host those that no other host has joined yet.
+type Turns = Vec<VecDeque<Given>>;
+
+/// Serves one job.
+pub struct Exchange {
+    /// The number of each rank's host.
+    places: Vec<usize>,
+    hosts: usize,
+    turns: HashMap<(Together, Vec<u32>), Turns>,
+    /// Who waits for a rank's values: host, and its number for that. `asked` is who has to answer.
+    asks: HashMap<u64, Ask>,
+    last_ask: u64,
+    published: HashMap<String, Vec<u8>>,
+    keeps_going: bool,
+    events: VecDeque<PmixEvent>,
+}
+
+struct Ask {
+    host: usize,
+    call: u64,
+    asked: usize,
+}
+
+impl Exchange {
+    /// Rank `r` of the job is on host number `places[r]`.
+    pub fn new(places: &[usize]) -> Self {
+        let hosts = places.iter().max().map_or(0, |last| last + 1);
+        let (turns, asks, published, events) = Default::default();
+        Self { places: places.to_vec(), hosts, turns, asks, last_ask: 0, published, keeps_going: false, events }
+    }
+
+    /// Those who are left go on when a rank is lost.
+    pub fn keep_going(&mut self) {
+        self.keeps_going = true;
+    }
+
+    /// The next thing to do, in the order in which it came about.
+    pub fn poll_event(&mut self) -> Option<PmixEvent> {
+        self.events.pop_front()
+    }
+
+    /// Takes what the server of this host has said.
+    ///
+    /// # Errors
+    /// It means nothing.
+    pub fn handle_piece(&mut self, host: usize, piece: &[u8]) -> Result<(), FrameError> {
+        match PmixSaid::decode(piece)? {
+            PmixSaid::Connected { rank } => self.say(host, rank, |rank| PmixEvent::Initialised { rank }),
+            PmixSaid::Finalised { rank } => self.say(host, rank, |rank| PmixEvent::Finalised { rank }),
+            PmixSaid::Aborted { rank, code, text } => {
+                self.say(host, rank, |rank| PmixEvent::Abort { rank, code, message: text });
+            }
+            PmixSaid::Refused { rank, text } => self.say(host, rank, |rank| PmixEvent::Refused { rank, text }),
+            // Who waits for one that is lost is ended, and should not be first to say so.
+            PmixSaid::Gathered { status, .. } if status != SUCCESS && !self.keeps_going => {}
+            PmixSaid::Gathered { call, status, what, ranks, data } => {
+                self.on_gathered(host, (what, ranks), (call, status, data));
+            }
+            PmixSaid::Wanted { call, rank } => self.on_wanted(host, call, rank),
+            PmixSaid::Found { ask, status, data } => self.on_found(host, ask, status, data),
+            PmixSaid::Published { call, key, value } => {
+                // Who comes second does not take the name from the first.
+                let is_new = !self.published.contains_key(&key);
+                self.published.entry(key).or_insert(value);
+                self.done(host, call, if is_new { SUCCESS } else { BAD_PARAMETER }, Vec::new());
+            }
+            PmixSaid::Unpublished { call, key } => {
+                let was_there = self.published.remove(&key).is_some();
+                self.done(host, call, if was_there { SUCCESS } else { NOT_FOUND }, Vec::new());
+            }
+            PmixSaid::LookedUp { call, key } => match self.published.get(&key).cloned() {
+                Some(value) => self.done(host, call, SUCCESS, value),
+                None => self.done(host, call, NOT_FOUND, Vec::new()),
+            },
+            PmixSaid::Ready { .. } | PmixSaid::Failed { .. } => return Err(FrameError::Kind(0)),
+        }
+        Ok(())
+    }
+
+    /// Of a rank that is there; another one is no rank of that server.
+    fn say(&mut self, host: usize, rank: u32, event: impl FnOnce(usize) -> PmixEvent) {
+        if self.places.get(rank as usize) == Some(&host) {
+            self.events.push_back(event(rank as usize));
+        }
+    }
+
+    fn done(&mut self, host: usize, call: u64, status: i32, data: Vec<u8>) {
+        self.events.push_back(PmixEvent::Tell { host, told: PmixTold::Done { call, status, data } });
+    }
+
+    fn on_gathered(&mut self, host: usize, (what, ranks): (Together, Vec<u32>), given: Given) {
+        let Some(of) = self.hosts_of(&ranks).filter(|of| of.contains(&host)) else {
+            return self.done(host, given.0, BAD_PARAMETER, Vec::new());
+        };
+        let mut ranks = ranks;
+        ranks.sort_unstable();
+        let key = (what, ranks);
+        let turns = self.turns.entry(key.clone()).or_insert_with(|| vec![VecDeque::new(); self.hosts]);
+        turns[host].push_back(given);
+        if of.iter().any(|host| turns[*host].is_empty()) {
+            return;
+        }
+        let come: Vec<_> = of.iter().filter_map(|host| Some((*host, turns[*host].pop_front()?))).collect();
+        if turns.iter().all(VecDeque::is_empty) {
+            self.turns.remove(&key);
+        }
+        let all: Vec<u8> = come.iter().flat_map(|(_, (_, _, data))| data).copied().collect();
+        let status = come.iter().map(|(_, (_, status, _))| *status).find(|status| *status != SUCCESS);
+        for (host, (call, ..)) in come {
+            self.done(host, call, status.unwrap_or(SUCCESS), all.clone());
+        }
+    }
+
+    /// The hosts of these ranks, or of all where none is named; nothing where one of them does not exist.
+    fn hosts_of(&self, ranks: &[u32]) -> Option<Vec<usize>> {
+        let places = ranks.iter().map(|rank| self.places.get(*rank as usize).copied());
+        let mut hosts = if ranks.is_empty() { self.places.clone() } else { places.collect::<Option<Vec<_>>>()? };
+        hosts.sort_unstable();
+        hosts.dedup();
+        Some(hosts)
+    }
+
+    fn on_wanted(&mut self, host: usize, call: u64, rank: u32) {
+        let Some(asked) = self.places.get(rank as usize).copied() else {
+            return self.done(host, call, NOT_FOUND, Vec::new());
+        };
+        self.last_ask += 1;
+        let ask = self.last_ask;
+        self.asks.insert(ask, Ask { host, call, asked });
+        self.events.push_back(PmixEvent::Tell { host: asked, told: PmixTold::Wanted { ask, rank } });
+    }
+
+    fn on_found(&mut self, host: usize, ask: u64, status: i32, data: Vec<u8>) {
+        if let Some(waiting) = self.asks.remove_entry(&ask) {
+            match waiting {
+                (_, Ask { host: asker, call, asked }) if asked == host => self.done(asker, call, status, data),
+                (ask, waiting) => _ = self.asks.insert(ask, waiting),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four ranks on two hosts, by turns.
+    fn exchange() -> Exchange {
+        Exchange::new(&[0, 1, 0, 1])
+    }
+
+    fn gathered(call: u64, ranks: &[u32], data: &[u8]) -> Vec<u8> {
+        said(call, SUCCESS, ranks, data)
+    }
+
+    fn said(call: u64, status: i32, ranks: &[u32], data: &[u8]) -> Vec<u8> {
+        PmixSaid::Gathered { call, status, what: Together::Fence, ranks: ranks.to_vec(), data: data.to_vec() }.encode()
+    }
+
+    fn events(exchange: &mut Exchange) -> Vec<PmixEvent> {
+        std::iter::from_fn(|| exchange.poll_event()).collect()
+    }
+
+    fn done(host: usize, call: u64, status: i32, data: &[u8]) -> PmixEvent {
+        PmixEvent::Tell { host, told: PmixTold::Done { call, status, data: data.to_vec() } }
+    }
+
+    #[test]
+    fn a_fence_is_over_when_all_its_hosts_have_come_and_all_get_the_same() {
+        let mut exchange = exchange();
+        exchange.handle_piece(1, &gathered(5, &[], b"b")).unwrap();
+        assert_eq!(events(&mut exchange), []);
+        exchange.handle_piece(0, &gathered(8, &[], b"a")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 8, 0, b"ab"), done(1, 5, 0, b"ab")]);
+        assert!(exchange.turns.is_empty(), "nothing is kept");
+    }
+
+    #[test]
+    fn fences_of_other_ranks_and_later_turns_do_not_mix() {
+        let mut exchange = exchange();
+        exchange.handle_piece(0, &gathered(1, &[2, 1], b"x")).unwrap();
+        exchange.handle_piece(0, &gathered(2, &[1, 2], b"y")).unwrap();
+        exchange.handle_piece(1, &gathered(3, &[0, 1, 2, 3], b"z")).unwrap();
+        assert_eq!(events(&mut exchange), []);
+        exchange.handle_piece(1, &gathered(4, &[1, 2], b"1")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 1, 0, b"x1"), done(1, 4, 0, b"x1")]);
+        // Only those of one host.
+        exchange.handle_piece(0, &gathered(6, &[0, 2], b"q")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 6, 0, b"q")]);
+    }
+
+    #[test]
+    fn where_a_rank_is_lost_the_others_wait_for_their_end_or_go_on() {
+        let mut exchange = exchange();
+        exchange.handle_piece(0, &said(1, -3, &[], b"a")).unwrap();
+        exchange.handle_piece(1, &gathered(2, &[], b"b")).unwrap();
+        assert_eq!(events(&mut exchange), []);
+        exchange.keep_going();
+        exchange.handle_piece(0, &said(3, -3, &[], b"a")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 3, -3, b"ab"), done(1, 2, -3, b"ab")]);
+    }
+
+    #[test]
+    fn ranks_that_are_not_there_and_hosts_that_have_none_of_them_are_refused() {
+        let mut exchange = exchange();
+        exchange.handle_piece(0, &gathered(1, &[9], b"")).unwrap();
+        exchange.handle_piece(0, &gathered(2, &[1, 3], b"")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 1, BAD_PARAMETER, b""), done(0, 2, BAD_PARAMETER, b"")]);
+        exchange.handle_piece(1, &PmixSaid::Finalised { rank: 0 }.encode()).unwrap();
+        assert_eq!(events(&mut exchange), [], "rank 0 is not on host 1");
+        assert!(exchange.handle_piece(0, &[]).is_err());
+    }
+
+    #[test]
+    fn who_wants_values_of_a_rank_gets_them_from_its_host_and_no_other() {
+        let mut exchange = exchange();
+        exchange.handle_piece(0, &PmixSaid::Wanted { call: 4, rank: 3 }.encode()).unwrap();
+        let asked = events(&mut exchange);
+        assert_eq!(asked, [PmixEvent::Tell { host: 1, told: PmixTold::Wanted { ask: 1, rank: 3 } }]);
+        let found = PmixSaid::Found { ask: 1, status: 0, data: b"v".to_vec() }.encode();
+        exchange.handle_piece(0, &found).unwrap();
+        assert_eq!(events(&mut exchange), [], "not asked");
+        exchange.handle_piece(1, &found).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 4, 0, b"v")]);
+        exchange.handle_piece(1, &found).unwrap();
+        exchange.handle_piece(0, &PmixSaid::Wanted { call: 5, rank: 4 }.encode()).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 5, NOT_FOUND, b"")]);
+    }
+
+    #[test]
+    fn names_are_published_once_and_found_by_all_until_they_are_taken_back() {
+        let mut exchange = exchange();
+        let publish = |call, value: &[u8]| PmixSaid::Published { call, key: "k".into(), value: value.to_vec() };
+        let lookup = |call| PmixSaid::LookedUp { call, key: "k".into() };
+        let steps = [
+            (0, lookup(1), NOT_FOUND, &b""[..]),
+            (0, publish(2, b"v"), SUCCESS, b""),
+            (1, publish(3, b"w"), BAD_PARAMETER, b""),
+            (1, lookup(4), SUCCESS, b"v"),
+            (1, PmixSaid::Unpublished { call: 5, key: "k".into() }, SUCCESS, b""),
+            (0, lookup(6), NOT_FOUND, b""),
+        ];
+        for ((host, said, status, data), call) in steps.into_iter().zip(1..) {
+            exchange.handle_piece(host, &said.encode()).unwrap();
+            assert_eq!(events(&mut exchange), [done(host, call, status, data)]);
+        }
+    }
+}

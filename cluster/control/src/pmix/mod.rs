@@ -1,0 +1,23 @@
+//! PMIx for the ranks of one job: what the launcher and the processes that hold PMIx servers say to each other, and the
+//! launcher's half of it ([`Exchange`]).
+//!
+//! PMIx is no wire protocol but a library, so the ranks of each host have a server that has loaded it (`weft-pmix`). What
+//! goes between hosts is ours: the library hands over what it has gathered from the ranks of its host, and gets back what
+//! those of all hosts have given.
+//!
+//! Test: `cargo test -p weft-cluster pmix`.
+
+mod exchange;
+mod said;
+
+pub use exchange::{Exchange, PmixEvent};
+pub use said::{PmixPieces, PmixSaid, PmixTold, Together, framed};
+
+/// `PMIX_SUCCESS`, as in every version.
+pub const SUCCESS: i32 = 0;
+/// `PMIX_ERR_BAD_PARAM`.
+pub const BAD_PARAMETER: i32 = -27;
+/// `PMIX_ERR_NOT_FOUND`.
+pub const NOT_FOUND: i32 = -46;
+/// `PMIX_ERR_NOT_SUPPORTED`.
+pub const NOT_SUPPORTED: i32 = -47;
