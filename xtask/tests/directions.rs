@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-protocol", &["weft-wire"]),
     ("weft-device", &["weft-wire", "weft-kernel"]),
     ("weft-cluster", &["weft-wire"]),
+    ("weft-pmix", &["weft-cluster"]),
     ("weft-database", &["weft-wire", "weft-cluster"]),
     ("weft-membership", &[]),
     ("weft-records", &[]),
@@ -64,7 +65,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "weft-lanes",
         ],
     ),
-    ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-records", "weft-backtrace", "weft-lanes"]),
+    (
+        "weft-agent",
+        &["weft-wire", "weft-kernel", "weft-cluster", "weft-pmix", "weft-records", "weft-backtrace", "weft-lanes"],
+    ),
     (
         "weft-bench",
         &["weft-wire", "weft-kernel", "weft-records", "weft-fabric", "weft-ports", "weft-group", "weft-panda"],

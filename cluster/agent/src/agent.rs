@@ -13,6 +13,7 @@ use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::members::Members;
 use crate::network::MakeLanes;
+use crate::pmix::PmixServer;
 use crate::relay::{Place, Relay, output_stream};
 use crate::stage::Instead;
 use crate::{Destination, Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
@@ -115,6 +116,7 @@ fn run(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speaker {
     Keeper,
+    Pmix,
     Branch,
     Relay(Place),
 }
@@ -147,7 +149,7 @@ fn turn(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch) -> bool
     let mut is_for_others = false;
     for (token, events) in found {
         match token {
-            Speaker::Keeper => is_for_others = true,
+            Speaker::Keeper | Speaker::Pmix => is_for_others = true,
             Speaker::Branch => branch.handle(relay),
             Speaker::Relay(place) => relay.handle(place, events),
         }
@@ -224,6 +226,7 @@ impl Prepared {
             output: Output {
                 tag: false,
                 streams: start.output.map(|path| path.map_or(Destination::Merged, Destination::Each)),
+                log: None,
             },
             timeout: None,
             inherit: vec![(crate::SEGMENT_VARIABLE.to_owned(), segment)],
@@ -234,12 +237,15 @@ impl Prepared {
             cores: start.cores,
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
-        let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false };
+        let hosts = Default::default();
+        let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false, hosts };
+        let prepared = Self { job, here, limits, cores, _claims: claims, ports, lanes: None };
         // What is missing is told before any rank of any host runs.
-        for program in &job.programs {
-            crate::program::check_mpi(&crate::program::find(program)?, here.size)?;
+        let setting = prepared.settings().pmix;
+        for program in &prepared.job.programs {
+            crate::program::wants_pmix(&crate::program::find(program)?, prepared.here.size, setting)?;
         }
-        Ok(Self { job, here, limits, cores, _claims: claims, ports, lanes: None })
+        Ok(prepared)
     }
 
     /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with
@@ -280,7 +286,9 @@ impl Prepared {
         let places = JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
         self.make_lanes(&places, lanes);
         self.job.inherit.push(network::map_in_memory(map)?);
-        let here = std::mem::take(&mut self.here);
+        let mut here = std::mem::take(&mut self.here);
+        let names = places.hosts.iter().map(|host| host.name.clone()).collect();
+        here.hosts = (names, places.ranks.iter().map(|rank| rank.host as usize).collect());
         let (ours, starts, faults) = descriptors::connect(&self.job, here, self.cores.take())?;
         let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
@@ -299,6 +307,8 @@ struct Agent {
     over: bool,
     /// What ranks say in their shared memory.
     members: Option<Members>,
+    /// The PMIx server of this host.
+    pmix: Option<PmixServer>,
 }
 
 impl Agent {
@@ -316,7 +326,7 @@ impl Agent {
                 relay.add_writer(channel(member, Stream::Input), pipe);
             }
         }
-        Self { relay, kept, branch, unsent: Vec::new(), over: false, members }
+        Self { relay, kept, branch, unsent: Vec::new(), over: false, members, pmix: ours.pmix }
     }
 
     fn watch(mut self, mut interest: Interest) -> i32 {
@@ -332,7 +342,13 @@ impl Agent {
             if !self.over {
                 interest.ask(self.kept.link.fd(), events, Speaker::Keeper);
             }
+            let pmix = self.pmix.as_ref().and_then(PmixServer::interest);
+            // What it says waits while much is to be sent already.
+            if let Some((fd, events)) = pmix.filter(|_| self.relay.has_room()) {
+                interest.ask(fd, events, Speaker::Pmix);
+            }
             if turn(&mut interest, &mut self.relay, &mut self.branch) {
+                self.read_pmix();
                 self.handle_link();
             }
         }
@@ -340,11 +356,12 @@ impl Agent {
 
     /// The keeper sees the end of its link, ends what still lives, and goes.
     fn leave(self) -> i32 {
-        let Self { kept: Kept { link, pid }, relay, mut branch, over, .. } = self;
+        let Self { kept: Kept { link, pid }, relay, mut branch, over, pmix, .. } = self;
         drop(link);
         // Agents that we have started find us gone.
         drop(relay);
         sys::wait_for(pid);
+        pmix.into_iter().for_each(PmixServer::end);
         branch.end();
         if over { 0 } else { 1 }
     }
@@ -353,6 +370,7 @@ impl Agent {
         match frame {
             Frame::Signal { signal } => self.tell(Message::Signal { signal: *signal }),
             Frame::Kill => self.tell(Message::Kill),
+            Frame::Pmix(piece) => self.pmix.iter_mut().for_each(|server| server.tell(piece)),
             _ => self.relay.break_off("the launcher said what means nothing here"),
         }
     }
@@ -375,6 +393,19 @@ impl Agent {
         }
     }
 
+    /// Passes on what the PMIx server has said.
+    fn read_pmix(&mut self) {
+        let Some(server) = self.pmix.as_mut() else { return };
+        server.flush();
+        while let Some(piece) = server.poll_piece() {
+            self.relay.send(&Frame::Pmix(piece));
+        }
+        if server.is_gone() && !self.over {
+            self.pmix = None;
+            self.relay.send(&Frame::PmixGone);
+        }
+    }
+
     fn handle_message(&mut self, message: Message) {
         match message {
             Message::Started { rank, pid } => self.relay.send(&Frame::Started { member: rank as u32, pid }),
@@ -383,6 +414,7 @@ impl Agent {
                 let member = rank as u32;
                 // What it said before it ended comes first.
                 self.relay.drain(|channel| channel == Channel { member, stream: Stream::Pmi });
+                self.read_pmix();
                 self.relay.send(&Frame::Ended { member, exit });
             }
             Message::Used { rank, usage } => {

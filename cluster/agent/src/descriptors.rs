@@ -3,10 +3,11 @@
 
 use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
+use crate::pmix::PmixServer;
 use crate::sys::Apart;
-use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, network, program, sys, tuning};
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -37,13 +38,16 @@ pub struct Here {
     pub own: Vec<Vec<(&'static str, OwnedFd)>>,
     /// Our standard input is the user's.
     pub with_the_user: bool,
+    /// The names of all hosts, and the number of each rank's; none where it is this one alone.
+    pub hosts: (Vec<String>, Vec<usize>),
 }
 
 impl Here {
     /// All ranks of a job on the launcher's own host.
     pub fn all(size: usize) -> Self {
         let own = (0..size).map(|_| Vec::new()).collect();
-        Self { ranks: (0..size).collect(), size, environment: std::env::vars_os().collect(), own, with_the_user: true }
+        let environment = std::env::vars_os().collect();
+        Self { ranks: (0..size).collect(), size, environment, own, with_the_user: true, hosts: Default::default() }
     }
 }
 
@@ -64,6 +68,8 @@ pub struct OurHalf {
     pub sources: Vec<Source>,
     /// Where the standard input of a member is written, unless it reads nothing or the user's own.
     pub inputs: Vec<(usize, OwnedFd)>,
+    /// Where the ranks have a PMIx server.
+    pub pmix: Option<PmixServer>,
 }
 
 /// Raises the soft limit of descriptors as far as `ranks` ranks need, and answers the limits as they were.
@@ -111,19 +117,27 @@ pub fn connect(
     // Without a socket nobody can call, and all else is as ever.
     let (distress, socket) = faults::socket(job.id.as_str()).ok().unzip();
     plan.socket = socket;
-    let templates = templates(job, &here, distress.as_deref())?;
+    let mut templates = templates(job, &here, distress.as_deref())?;
     let programs = programs_by_rank(&job.programs);
+    let mut ours = OurHalf::default();
+    let mut of_pmix = Vec::new().into_iter();
+    if templates.iter().any(|template| template.wants_pmix) {
+        let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
+        let (server, environments) = PmixServer::start(job.id.as_str(), &here, &programs, brought)?;
+        (ours.pmix, of_pmix) = (Some(server), environments.into_iter());
+        templates.iter_mut().for_each(Template::leave_to_pmix);
+    }
     let direct = here.with_the_user && gets_input_directly(job.stdin);
     // Said here, it is not taken for a fault of the program.
     if starts_without_input(job.stdin, &here.ranks) {
         File::open(NOTHING).map_err(LaunchError::system(NOTHING))?;
     }
     let apart = apart(job, here.ranks.len(), here.size)?;
-    let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
     for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
-        let command = templates[programs[rank]].command(rank, member, programs[rank]);
+        let of_pmix = of_pmix.next();
+        let command = templates[programs[rank]].command(rank, member, programs[rank], of_pmix.as_deref());
         let start = std::env::current_dir().unwrap_or_default();
         plan.directories
             .push(templates[programs[rank]].directory.as_ref().map_or(start.clone(), |own| start.join(own)));
@@ -132,7 +146,9 @@ pub fn connect(
         let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
         near.set_nonblocking(true).map_err(LaunchError::system("socket pair"))?;
         ours.pmi.push(near);
-        own.push(("PMI_FD", far.into()));
+        if of_pmix.is_none() {
+            own.push(("PMI_FD", far.into()));
+        }
         let input = match reads(job.stdin, rank) {
             false => RankInput::Nothing,
             true if direct => RankInput::Ours,
@@ -203,6 +219,7 @@ struct Template {
     arguments: Vec<OsString>,
     directory: Option<PathBuf>,
     environment: HashMap<OsString, OsString>,
+    wants_pmix: bool,
 }
 
 fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Template>, LaunchError> {
@@ -224,12 +241,13 @@ fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Templ
     let template = |given: &weft_cluster::job::Program| {
         let mut environment = common.clone();
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        let settings = Settings::from_env(&environment).ok();
         // Who switches it off is not asked again by the ranks.
-        if let Some(name) = distress.filter(|_| Settings::from_env(&environment).is_ok_and(|all| all.backtrace)) {
+        if let Some(name) = distress.filter(|_| settings.as_ref().is_some_and(|all| all.backtrace)) {
             environment.insert(weft_wire::distress::VARIABLE.into(), name.into());
         }
         let path = program::find(given)?;
-        program::check_mpi(&path, here.size)?;
+        let wants_pmix = program::wants_pmix(&path, here.size, settings.unwrap_or_default().pmix)?;
         // Who names the path of a program means it.
         if !given.environment.iter().any(|(name, _)| name == libraries::VARIABLE)
             && let Some(line) = libraries::warning(&path)
@@ -237,18 +255,30 @@ fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Templ
             eprintln!("weft run: {line}");
         }
         let (name, arguments) = (given.program.clone(), given.arguments.clone());
-        Ok(Template { path, name, arguments, directory: given.directory.clone(), environment })
+        Ok(Template { path, name, arguments, directory: given.directory.clone(), environment, wants_pmix })
     };
     job.programs.iter().map(template).collect()
 }
 
 impl Template {
-    fn command(&self, rank: usize, member: usize, program: usize) -> Command {
+    /// A rank that is told of its job in two ways would believe the wrong one.
+    fn leave_to_pmix(&mut self) {
+        for name in ["PMI_SIZE", crate::SEGMENT_VARIABLE, network::MAP_VARIABLE] {
+            self.environment.remove(OsStr::new(name));
+        }
+        // Open MPI 4 takes PMIx only of launchers that it knows. The one that is known by this offers nothing else.
+        self.environment.insert("JSM_JSRUN_PORT".into(), "0".into());
+    }
+
+    fn command(&self, rank: usize, member: usize, program: usize, of_pmix: Option<&[(String, String)]>) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.path);
         command.arg0(&self.name).args(&self.arguments).env_clear().envs(&self.environment);
-        command.env("PMI_RANK", rank.to_string()).env("MPI_LOCALRANKID", member.to_string());
-        command.env("PMI_APPNUM", program.to_string());
+        command.env("MPI_LOCALRANKID", member.to_string());
+        match of_pmix {
+            Some(told) => command.envs(told.iter().map(|(name, value)| (name, value))),
+            None => command.env("PMI_RANK", rank.to_string()).env("PMI_APPNUM", program.to_string()),
+        };
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }

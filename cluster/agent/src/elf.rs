@@ -79,15 +79,18 @@ pub struct Linked {
     pub needed: Vec<String>,
     /// Directories that are searched before those of `LD_LIBRARY_PATH` (RPATH; only where there is no RUNPATH).
     pub first: Vec<String>,
+    /// Directories that are searched after those (RUNPATH).
+    pub then: Vec<String>,
 }
 
 /// What `program` was linked with; `None` when it is no dynamic program of the kind that is read here.
 pub fn linked(program: &Path) -> Option<Linked> {
     let file = open(program)?;
     let needed = strings(&file, DT_NEEDED)?;
-    let first = if strings(&file, DT_RUNPATH)?.is_empty() { strings(&file, DT_RPATH)? } else { Vec::new() };
-    let first = first.iter().flat_map(|list| list.split(':')).map(str::to_owned).collect();
-    Some(Linked { needed, first })
+    let then = strings(&file, DT_RUNPATH)?;
+    let first = if then.is_empty() { strings(&file, DT_RPATH)? } else { Vec::new() };
+    let folders = |lists: &[String]| lists.iter().flat_map(|list| list.split(':')).map(str::to_owned).collect();
+    Some(Linked { needed, first: folders(&first), then: folders(&then) })
 }
 
 /// Open MPI counts its library 20, 40, 80; MPICH and its relatives stay at 12.

@@ -44,10 +44,12 @@ mod gather;
 mod keeper;
 mod libraries;
 mod link;
+mod log;
 mod members;
 mod memory;
 mod network;
 mod output;
+mod pmix;
 mod preload;
 mod program;
 mod relay;
@@ -63,6 +65,7 @@ pub mod tuning;
 
 pub use agent::serve;
 pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, has_library, library_path, mpi_among, needed};
+pub use log::JobLog;
 pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
@@ -123,6 +126,8 @@ pub struct Output {
     pub tag: bool,
     /// Standard output and standard error.
     pub streams: [Destination; 2],
+    /// Where what goes by the launcher is kept for a while.
+    pub log: Option<JobLog>,
 }
 
 /// Where one stream of the ranks goes.
@@ -148,7 +153,7 @@ impl Output {
     pub fn files_in(directory: &Path) -> Self {
         let directory = OsString::from_vec(descriptors::escaped(directory));
         let each = |name: &str| Destination::Each(Path::new(&directory).join(name));
-        Self { tag: false, streams: [each("rank-%0r.out"), each("rank-%0r.err")] }
+        Self { streams: [each("rank-%0r.out"), each("rank-%0r.err")], ..Self::default() }
     }
 }
 
@@ -243,6 +248,11 @@ pub enum LaunchError {
     Segment(String),
     #[error("{0}")]
     Map(String),
+    #[error(
+        "no PMIx server for the ranks: {0}; Debian has libpmix.so.2 in libpmix2, {library} names another file, and \
+         WEFT_PMIX=off starts them without", library = weft_pmix::LIBRARY_VARIABLE
+    )]
+    Pmix(String),
     #[error("host '{host}': {reason}")]
     Host { host: String, reason: String },
     #[error("host '{host}': {reason}")]

@@ -38,11 +38,6 @@ pub fn needed(program: &Path) -> Vec<String> {
     elf::linked(program).map(|linked| linked.needed).unwrap_or_default()
 }
 
-/// The MPI library that a program was linked with, and its ABI.
-pub fn mpi_of(program: &Path) -> Option<(String, Abi)> {
-    mpi_among(&needed(program))
-}
-
 /// The one of MPI among these libraries.
 pub fn mpi_among(needed: &[String]) -> Option<(String, Abi)> {
     let of_fortran = needed.iter().find(|name| *name == FORTRAN_OF_MPICH).map(|name| (name.clone(), Abi::Mpich));
@@ -91,12 +86,26 @@ pub fn warning(program: &Path) -> Option<String> {
     ))
 }
 
+/// The PMIx library that a program brings along: where it looks for its own libraries, or below that, as Open MPI's package
+/// for Python has it.
+pub fn pmix_of(program: &Path) -> Option<PathBuf> {
+    let Linked { first, then, .. } = elf::linked(program)?;
+    let places = [first, then].concat();
+    let mut folders = folders_of(program, &places)?.flat_map(|folder| [folder.join("openmpi"), folder]);
+    folders.find_map(|folder| Some(folder.join(weft_pmix::LIBRARY)).filter(|file| file.is_file()))
+}
+
+/// Places as a program says them.
+fn folders_of(program: &Path, places: &[String]) -> Option<impl Iterator<Item = PathBuf>> {
+    let origin = program.canonicalize().ok()?.parent()?.to_string_lossy().into_owned();
+    Some(places.iter().map(move |path| path.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()))
+}
+
 /// The first library of MPI that is found in a directory of the program's own, not ours.
 fn other_first(program: &Path, linked: &Linked, ours: &Path) -> Option<(String, PathBuf)> {
-    let origin = program.canonicalize().ok()?.parent()?.to_string_lossy().into_owned();
-    let mut folders = linked.first.iter().map(|path| path.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin));
+    let mut folders = folders_of(program, &linked.first)?;
     let library = linked.needed.iter().find(|name| matches!(Abi::of(name), Some(Abi::Standard | Abi::Mpich)))?;
-    let folder = PathBuf::from(folders.find(|folder| Path::new(folder).join(library).is_file())?);
+    let folder = folders.find(|folder| folder.join(library).is_file())?;
     let same = |file: &Path| file.join(library).canonicalize().ok();
     (same(&folder) != same(ours)).then(|| (library.clone(), folder))
 }
@@ -137,6 +146,7 @@ mod tests {
         let linked = |first: &[&str]| Linked {
             needed: vec!["libc.so.6".into(), "libmpi.so.12".into()],
             first: first.iter().map(|path| (*path).to_owned()).collect(),
+            ..Linked::default()
         };
         let found = other_first(&program, &linked(&["/none", "$ORIGIN/other"]), &ours).expect("it is there");
         assert_eq!(found.0, "libmpi.so.12");

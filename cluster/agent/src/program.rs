@@ -6,6 +6,7 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use weft_cluster::job::Program;
+use weft_wire::settings::Pmix;
 
 /// A program that cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +22,8 @@ pub enum ProgramError {
     #[error("working directory '{}' is not a directory that exists", .path.display())]
     BadDirectory { path: PathBuf },
     #[error(
-        "program '{}' is linked with Open MPI ({library}), which wants PMIx of its launcher, and weft run serves PMI-1 and \
-         PMI-2: it would run as {ranks} jobs of one rank; compile it with weft cc, or run it as it is with Open MPI's own \
-         mpirun, under weft sock", .path.display()
+        "program '{}' is linked with Open MPI ({library}), which wants PMIx of its launcher: with WEFT_PMIX=off it would run \
+         as {ranks} jobs of one rank", .path.display()
     )]
     ForeignMpi { path: PathBuf, library: String, ranks: usize },
 }
@@ -52,10 +52,19 @@ pub fn find(program: &Program) -> Result<PathBuf, ProgramError> {
     check(&path).map(|()| path)
 }
 
-/// Refuses a program whose MPI cannot be reached by us, unless it runs alone anyway.
-pub fn check_mpi(path: &Path, ranks: usize) -> Result<(), ProgramError> {
-    let found = libraries::mpi_of(path).filter(|(_, abi)| ranks > 1 && *abi == Abi::OpenMpi);
-    found.map_or(Ok(()), |(library, _)| Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }))
+/// Whether the ranks of a program are to have a PMIx server. One of Open MPI's that runs alone needs none.
+///
+/// # Errors
+/// It needs one, and that is switched off.
+pub fn wants_pmix(path: &Path, ranks: usize, setting: Pmix) -> Result<bool, ProgramError> {
+    let needed = libraries::needed(path);
+    let of_open_mpi = libraries::mpi_among(&needed).filter(|(_, abi)| ranks > 1 && *abi == Abi::OpenMpi);
+    match (setting, of_open_mpi) {
+        (Pmix::On, _) | (Pmix::Auto, Some(_)) => Ok(true),
+        (Pmix::Off, Some((library, _))) => Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }),
+        (Pmix::Off, None) => Ok(false),
+        (Pmix::Auto, None) => Ok(needed.iter().any(|library| library == weft_pmix::LIBRARY)),
+    }
 }
 
 fn directory(program: &Program) -> Result<PathBuf, ProgramError> {

@@ -162,6 +162,11 @@ impl Relay {
         self.sending.is_empty() || self.outgoing.is_none()
     }
 
+    /// Whether more should be sent that need not be.
+    pub fn has_room(&self) -> bool {
+        self.sending.len() < SENDING_BYTES
+    }
+
     /// Sends what can be read from these streams now, without asking for credit.
     pub fn drain(&mut self, which: impl Fn(Channel) -> bool) {
         for at in 0..self.lanes.len() {

@@ -6,21 +6,24 @@ use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::members::Members;
 use crate::output::{Merger, Sink};
+use crate::pmix::PmixServer;
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::{Destination, Finished, Hosts, Job, LaunchError, cores, network, say, sys};
+use crate::{Destination, Finished, Hosts, Job, JobLog, LaunchError, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use weft_cluster::job;
 use weft_cluster::pmi::{Event, Server};
+use weft_cluster::pmix::Exchange;
 use weft_cluster::state::{Decision, JobState};
 use weft_kernel::Timers;
 
 mod events;
 mod far;
+mod pmix;
 mod record;
 mod spawned;
 
@@ -39,6 +42,14 @@ const PMI_QUEUE_BYTES: usize = 64 * 1024;
 struct Peer {
     socket: Option<UnixStream>,
     queue: Vec<u8>,
+}
+
+/// What serves the ranks as their process manager.
+struct Managers {
+    pmi: Server,
+    pmix: Exchange,
+    /// The PMIx server of this host.
+    pmix_here: Option<PmixServer>,
 }
 
 /// A stream of a rank with the time of its last bytes.
@@ -62,7 +73,7 @@ struct Supervisor {
     guard: Option<Guard>,
     signals: Signals,
     state: JobState,
-    server: Server,
+    managers: Managers,
     peers: Vec<Peer>,
     streams: Vec<Stream>,
     half: Half,
@@ -113,6 +124,7 @@ enum Way {
 /// Where output goes and input comes from.
 struct Half {
     sinks: [Sink; 2],
+    log: Option<JobLog>,
     pump: Option<Pump>,
 }
 
@@ -135,7 +147,7 @@ pub fn run(mut job: Job) -> Result<Finished, LaunchError> {
     let limits = descriptors::make_room(size)?;
     if let Some(hosts) = job.hosts.take() {
         let begun = far::begin(&job, &hosts, size, limits)?;
-        return Supervisor::new(&job, Some(&hosts), begun)?.supervise();
+        return Supervisor::new(&mut job, Some(&hosts), begun)?.supervise();
     }
     let (cores, claims) = cores::place(job.bind, size)?;
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
@@ -150,7 +162,7 @@ pub fn run(mut job: Job) -> Result<Finished, LaunchError> {
     let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
     let hosts = vec![sys::host_name(); size];
     let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size], members };
-    let finished = Supervisor::new(&job, None, begun)?.supervise();
+    let finished = Supervisor::new(&mut job, None, begun)?.supervise();
     drop(claims);
     finished
 }
@@ -163,8 +175,18 @@ fn sink_of(job: &Job, sink: usize) -> RawFd {
     }
 }
 
+impl Half {
+    /// A rank has written this.
+    fn take_in(&mut self, rank: usize, sink: usize, bytes: &[u8]) {
+        self.sinks[sink].merger.handle_bytes(rank, bytes);
+        if let Some(log) = &mut self.log {
+            log.add(rank, sink == 1, bytes);
+        }
+    }
+}
+
 impl Supervisor {
-    fn new(job: &Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
+    fn new(job: &mut Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
         let Begun { watches, guard, signals, ours, hosts, places, members } = begun;
         let now = Instant::now();
         let size = hosts.len();
@@ -174,9 +196,10 @@ impl Supervisor {
         let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
         let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
         let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
-        let mut state = JobState::new(hosts);
+        let (mut state, mut pmix) = (JobState::new(hosts), Exchange::new(&places));
         if job.keep_going {
             state.keep_going();
+            pmix.keep_going();
         }
         let mut timers = Timers::default();
         if let Some(timeout) = job.timeout {
@@ -195,11 +218,16 @@ impl Supervisor {
             guard,
             signals,
             state,
-            server: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
+            managers: Managers {
+                pmi: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
+                pmix,
+                pmix_here: ours.pmix,
+            },
             peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
             streams: ours.sources.into_iter().map(stream).collect(),
             half: Half {
                 sinks: [0, 1].map(|sink| Sink::new(sink_of(job, sink), Merger::new(size, job.output.tag))),
+                log: job.output.log.take(),
                 pump,
             },
             timers,
@@ -331,7 +359,7 @@ impl Supervisor {
                 if let Some(line) = self.state.loss() {
                     say(&self.front, line);
                 }
-                self.server.handle_lost(rank);
+                self.managers.pmi.handle_lost(rank);
                 self.handle_pmi_events();
             }
         }

@@ -212,7 +212,11 @@ fn program_of_another_mpi_is_refused_before_anything_runs() {
     compile(&["-Wl,--no-as-needed", "./libmpi.so.40", "-o", "program"], "int main(void) { return 0; }");
     let mut agent = Agent::start();
     assert!(matches!(agent.hear(), Some(Frame::Hello(_))));
-    agent.say(&start_program(&directory.path().join("program").to_string_lossy(), Vec::new()));
+    let mut start = start_program(&directory.path().join("program").to_string_lossy(), Vec::new());
+    if let Frame::Start(start) = &mut start {
+        start.environment.push(("WEFT_PMIX".into(), "off".into()));
+    }
+    agent.say(&start);
     let Some(Frame::Refused { code: 1, reason }) = agent.hear() else { panic!("refused") };
     assert!(reason.contains("Open MPI (libmpi.so.40)"), "{reason}");
     assert_eq!(agent.wait_until_nothing_lives(), Some(1));

@@ -64,9 +64,12 @@ fn our_pmi_client_runs_under_mpich_s_launcher_and_under_ours() {
 }
 
 #[test]
-fn program_of_open_mpi_is_refused_in_one_line() {
+fn program_of_open_mpi_is_refused_in_one_line_where_pmix_is_off_or_cannot_be() {
     let program = build::c_program(&Peer::OpenMpi.command("mpicc"), "tests/c/launcher/ending.c");
-    let done = finish(weft_run("-n 2").arg(&program));
+    let done = finish(weft_run("-n 2").arg(&program).env("WEFT_PMIX", "off"));
     assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (1, "", 1), "{}", done.err);
     assert!(done.err.contains("Open MPI (libmpi.so.40)") && done.err.contains("2 jobs of one"), "{}", done.err);
+    let done = finish(weft_run("-n 2").arg(&program).env("WEFT_PMIX_LIBRARY", "/no/libpmix.so"));
+    assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (1, "", 1), "{}", done.err);
+    assert!(done.err.contains("no PMIx server") && done.err.contains("/no/libpmix.so"), "{}", done.err);
 }

@@ -20,6 +20,8 @@ pub enum Token {
     Guard,
     Signal,
     Pmi(usize),
+    /// The PMIx server of this host.
+    Pmix,
     /// By descriptor, since streams come and go.
     Stream(i32),
     Sink(usize),
@@ -67,6 +69,9 @@ impl Supervisor {
                 interest.ask(socket.as_raw_fd(), read | write, Token::Pmi(rank));
             }
         }
+        if let Some((fd, events)) = self.managers.pmix_here.as_ref().and_then(PmixServer::interest) {
+            interest.ask(fd, events, Token::Pmix);
+        }
         for stream in &self.streams {
             let Source { rank, sink, ref pipe } = stream.source;
             if self.half.sinks[sink].merger.has_room(rank) {
@@ -108,6 +113,7 @@ impl Supervisor {
                     self.read_pmi(rank);
                 }
             }
+            Token::Pmix => self.read_pmix(),
             Token::Stream(fd) => self.read_stream(fd, false),
             Token::Sink(number) => self.write_sink(number),
             Token::Spawned(number) => self.handle_spawned(number),
@@ -148,6 +154,7 @@ impl Supervisor {
                 let rank = rank_of(rank);
                 // What it said before it ended comes first.
                 self.read_pmi(rank);
+                self.read_pmix();
                 if self.members.as_ref().is_some_and(|members| members.has_left(rank)) {
                     self.state.handle_finalised(rank);
                 }
@@ -240,7 +247,7 @@ impl Supervisor {
         while let Some(socket) = self.peers[rank].socket.as_mut() {
             match socket.read(&mut bytes) {
                 Ok(0) => self.peers[rank].socket = None,
-                Ok(count) => self.server.handle_bytes(rank, &bytes[..count]),
+                Ok(count) => self.managers.pmi.handle_bytes(rank, &bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => self.peers[rank].socket = None,
@@ -253,7 +260,7 @@ impl Supervisor {
     }
 
     pub(super) fn handle_pmi_events(&mut self) {
-        while let Some(event) = self.server.poll_event() {
+        while let Some(event) = self.managers.pmi.poll_event() {
             match event {
                 Event::Reply { rank, line } => {
                     self.peers[rank].queue.extend_from_slice(line.as_bytes());
@@ -301,7 +308,7 @@ impl Supervisor {
             match sys::read(fd, &mut bytes) {
                 Ok(0) => break true,
                 Ok(count) => {
-                    self.half.sinks[sink].merger.handle_bytes(rank, &bytes[..count]);
+                    self.half.take_in(rank, sink, &bytes[..count]);
                     self.streams[at].heard = Instant::now();
                     self.streams[at].fresh = true;
                     if !to_its_end {

@@ -118,6 +118,11 @@ impl Supervisor {
                 let rank = self.watches[watch].ranks.get(member as usize).copied();
                 return self.recorder.handle_used(rank, usage, sent);
             }
+            Frame::PmixGone => {
+                let host = self.host_of(watch);
+                return self.break_down(&format!("the process with the PMIx server of host '{host}' has ended"));
+            }
+            Frame::Pmix(ref piece) => return self.handle_pmix(watch, piece),
             Frame::Failed { member, ref text } => Some(Message::Failed { rank: member as usize, text: text.clone() }),
             Frame::KeeperGone { pid } => {
                 let host = self.host_of(watch);
@@ -204,16 +209,18 @@ impl Supervisor {
     /// What came for a rank's stream and had no room in the pipe to us.
     pub fn take_rest(&mut self, watch: usize, rank: usize, sink: usize) {
         let Watch { ranks, way, .. } = &mut self.watches[watch];
-        let merger = &mut self.half.sinks[sink].merger;
         if let (Way::Far { relay, .. }, Ok(member)) = (way, ranks.binary_search(&rank)) {
             let rest = relay.take_rest(Channel { member: member as u32, stream: output_stream(sink) });
-            merger.handle_bytes(rank, &rest);
+            self.half.take_in(rank, sink, &rest);
         }
-        merger.handle_end(rank);
+        self.half.sinks[sink].merger.handle_end(rank);
     }
 
     /// The job is over: lets agents and launch commands end, and waits for them.
     pub fn part(&mut self) {
+        if let Some(server) = self.managers.pmix_here.take() {
+            server.end();
+        }
         let watches = std::mem::take(&mut self.watches);
         for watch in watches {
             if let Way::Near { kept, .. } = watch.way {

@@ -304,6 +304,18 @@ choice! {
 }
 
 choice! {
+    /// Whether ranks have a PMIx server.
+    Pmix {
+        /// Where a program was linked with Open MPI or with PMIx itself.
+        Auto = "auto",
+        /// All ranks of the job.
+        On = "on",
+        /// Never.
+        Off = "off",
+    }
+}
+
+choice! {
     /// How collective operations inside a host travel.
     Collectives {
         /// Shared memory where the communicator lies on one host, messages otherwise.

@@ -19,7 +19,7 @@ mod tests;
 
 pub use algorithms::Algorithms;
 pub use devices::{DeviceName, DeviceOrder};
-pub use kind::{Bind, Collectives, Field, Kind, Ports, Progress, SingleCopy, SocketLog, XdpMode};
+pub use kind::{Bind, Collectives, Field, Kind, Pmix, Ports, Progress, SingleCopy, SocketLog, XdpMode};
 pub use nearest::nearest;
 pub use parse::{SettingError, Unknown, unknown};
 pub use table::{COUNT, DEFINITIONS, Settings};
@@ -94,7 +94,7 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     (
         "WEFT_PMIX_LIBRARY",
-        "the library by which ranks speak with a launcher that speaks PMIx, where libpmix.so.2 is not found or not to be used",
+        "the library by which ranks speak with a launcher that speaks PMIx, and weft run with ranks that do, where libpmix.so.2 is not found or not to be used",
     ),
     ("WEFT_CORES", "the directory where cores of ranks are gathered, where --cores does not name it"),
     (

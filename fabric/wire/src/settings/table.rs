@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
-use super::kind::{Bind, Collectives, Field, Kind, Ports, Progress, SingleCopy, SocketLog, XdpMode};
+use super::kind::{Bind, Collectives, Field, Kind, Pmix, Ports, Progress, SingleCopy, SocketLog, XdpMode};
 use super::parse::{SettingError, Values};
 use super::{Definition, Origin, Row};
 
@@ -163,6 +163,9 @@ settings! {
     launch_tree: Option<u64>, "WEFT_LAUNCH_TREE", None,
         Kind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
         "From how many hosts on a job is started as a tree: some of its agents start the others.";
+    pmix: Pmix, "WEFT_PMIX", None,
+        Kind::Choice(Pmix::WORDS), "auto",
+        "Whether weft run serves its ranks PMIx, in the place of PMI-1 and PMI-2. auto: where a program was linked with Open MPI, or with PMIx itself.";
     allocation: bool, "WEFT_ALLOCATION", None,
         Kind::Switch, "on",
         "Whether weft run takes its hosts from the allocation of Slurm, PBS or LSF that it is started in.";
@@ -172,6 +175,9 @@ settings! {
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
         Kind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";
+    log_bytes: u64, "WEFT_LOG_BYTES", None,
+        Kind::Size { min: 0, max: 64 << 20, word: None }, "256K",
+        "How much of what a job's ranks have written last is kept for weft logs, where a daemon runs; 0: nothing.";
     sock_spin_us: Option<u64>, "WEFT_SOCK_SPIN_US", None,
         Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "Longest busy wait of a socket call before it sleeps; auto follows how often waiting has helped.";

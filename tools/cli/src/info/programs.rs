@@ -59,9 +59,8 @@ fn mpi((library, abi): (String, Abi)) -> (String, bool) {
         Abi::Standard => (format!("the standard ABI of MPI 5.0 ({library}); runs under weft run"), true),
         Abi::Mpich => (format!("the MPICH ABI ({library}); runs under weft run, with our library"), true),
         Abi::OpenMpi => {
-            let why = "does not run under weft run: compile it with weft cc, or run it as it is with Open MPI's own mpirun, \
-                       under weft sock";
-            (format!("Open MPI ({library}); {why}"), false)
+            let how = "runs under weft run with its own library, which PMIx starts; compile it with weft cc for ours";
+            (format!("Open MPI ({library}); {how}"), true)
         }
     }
 }

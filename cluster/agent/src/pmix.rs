@@ -1,0 +1,166 @@
+//! The PMIx server of the ranks of this host, as the launcher or agent sees it that has started it.
+//!
+//! It is a process beside the keeper, and not its child: it is no rank, nobody counts it, and it ends when its socket
+//! does. What it says is passed on; only whether it can serve is known here.
+
+use crate::descriptors::Here;
+use crate::{LaunchError, sys};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use weft_cluster::pmix::{PmixPieces, PmixSaid, framed};
+use weft_kernel::{await_events, close_all_but};
+use weft_pmix::{LIBRARY, LIBRARY_VARIABLE, PmixJob};
+
+/// The library looks at the machine before it serves.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// It ends at once; who does not is stuck in the library.
+const LEAVE_TIME: Duration = Duration::from_secs(1);
+
+pub struct PmixServer {
+    pid: i32,
+    socket: UnixStream,
+    pieces: PmixPieces,
+    unsent: Vec<u8>,
+    /// Nothing more is heard of it.
+    gone: bool,
+}
+
+/// What the environment of each rank of this host is to have.
+type Environments = Vec<Vec<(String, String)>>;
+
+impl PmixServer {
+    /// Forks it, and waits until it serves. `programs`: the number of each rank's program; `brought`: the library that
+    /// comes with one of them.
+    pub fn start(
+        job: &str,
+        here: &Here,
+        programs: &[usize],
+        brought: Option<PathBuf>,
+    ) -> Result<(Self, Environments), LaunchError> {
+        let (hosts, places) = match &here.hosts {
+            (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; here.size]),
+            (names, places) => (names.clone(), places.clone()),
+        };
+        let here = here.ranks.first().map_or(0, |rank| places[*rank]);
+        let job = PmixJob { namespace: format!("weft-{job}"), hosts, places, here, programs: programs.to_vec() };
+        let error = LaunchError::system("PMIx server");
+        let (socket, theirs) = UnixStream::pair().map_err(&error)?;
+        match sys::fork().map_err(&error)? {
+            sys::Fork::Child => {
+                drop(socket);
+                live(theirs, &job, brought)
+            }
+            sys::Fork::Parent { child: pid } => {
+                drop(theirs);
+                let pieces = PmixPieces::default();
+                let mut server = Self { pid, socket, pieces, unsent: Vec::new(), gone: false };
+                server.socket.set_nonblocking(true).map_err(&error)?;
+                let environments = server.wait_until_ready().map_err(LaunchError::Pmix)?;
+                Ok((server, environments))
+            }
+        }
+    }
+
+    fn wait_until_ready(&mut self) -> Result<Environments, String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(piece) = self.poll_piece() {
+                return match PmixSaid::decode(&piece) {
+                    Ok(PmixSaid::Ready { environments }) => Ok(environments),
+                    Ok(PmixSaid::Failed { reason }) => Err(reason),
+                    _ => Err("it said what means nothing".to_owned()),
+                };
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if self.gone || left.is_zero() {
+                return Err(if self.gone { "it has ended" } else { "it did not begin to serve" }.to_owned());
+            }
+            let _ = await_events(self.socket.as_raw_fd(), libc::POLLIN, Some(left));
+        }
+    }
+
+    /// What is to be polled, and for what; nothing when it is gone.
+    pub fn interest(&self) -> Option<(RawFd, i16)> {
+        let write = if self.unsent.is_empty() { 0 } else { libc::POLLOUT };
+        (!self.gone).then(|| (self.socket.as_raw_fd(), libc::POLLIN | write))
+    }
+
+    /// Whether it has ended before it was told to.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// The next thing that it has said.
+    pub fn poll_piece(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.pieces.poll_piece() {
+                Ok(Some(piece)) => return Some(piece),
+                Ok(None) if self.gone => return None,
+                Ok(None) => {}
+                Err(_) => {
+                    self.gone = true;
+                    return None;
+                }
+            }
+            match self.socket.read(&mut bytes) {
+                Ok(0) => self.gone = true,
+                Ok(count) => self.pieces.handle_bytes(&bytes[..count]),
+                Err(error) if sys::is_temporary(&error) => return None,
+                Err(_) => self.gone = true,
+            }
+        }
+    }
+
+    /// Says this, at once if there is room.
+    pub fn tell(&mut self, piece: &[u8]) {
+        self.unsent.extend(framed(piece));
+        self.flush();
+    }
+
+    pub fn flush(&mut self) {
+        while !self.unsent.is_empty() && !self.gone {
+            match self.socket.write(&self.unsent) {
+                Ok(count) => _ = self.unsent.drain(..count),
+                Err(error) if sys::is_temporary(&error) => return,
+                Err(_) => self.gone = true,
+            }
+        }
+    }
+
+    /// Nobody needs it any more. Dropping it elsewhere, as the keeper does, leaves it alone.
+    pub fn end(mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Write);
+        let end = Instant::now() + LEAVE_TIME;
+        while !self.gone {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let _ = sys::kill(self.pid, libc::SIGKILL);
+                break;
+            }
+            let _ = await_events(self.socket.as_raw_fd(), libc::POLLIN, Some(left));
+            while self.poll_piece().is_some() {}
+        }
+        sys::wait_for(self.pid);
+    }
+}
+
+/// Lives as the server. What was inherited is of no use here.
+fn live(socket: UnixStream, job: &PmixJob, brought: Option<PathBuf>) -> ! {
+    let _ = sys::own_group();
+    let _ = sys::SignalSet::all().block();
+    sys::reset_signal(libc::SIGCHLD);
+    sys::set_name(c"weft-pmix");
+    if let Ok(nothing) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        let _ = sys::replace(0, &nothing).and_then(|()| sys::replace(1, &nothing));
+    }
+    close_all_but(3, &[socket.as_raw_fd()]);
+    let named = std::env::var_os(LIBRARY_VARIABLE).filter(|name| !name.is_empty());
+    let usual = || brought.map(OsString::from).into_iter().chain([LIBRARY.into()]).collect();
+    let libraries = named.map_or_else(usual, |name| vec![name]);
+    sys::exit_now(weft_pmix::serve(socket, job, &libraries))
+}
