@@ -388,3 +388,40 @@ fn a_job_whose_daemon_is_ended_in_order_keeps_its_slots_while_it_runs() {
     said(job.wait_with_output().expect("ended"));
     lab.until("its slots are free", |view| used(view) == 0);
 }
+
+/// By its user and root alone, also when its daemon has begun again, its launcher was killed, and it is over.
+#[test]
+fn what_a_job_has_written_is_shown_on_any_member() {
+    let mut lab = Lab::with_daemons("");
+    let script = "echo out $PMI_RANK; echo err $PMI_RANK >&2; printf cut; exec sleep 1000";
+    let mut job = lab.weft(1, &["run", "--partition", "all", "--map", "host", "-n", "2", "sh", "-c", script]);
+    let mut job = job.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+    let name = lab.running_job("");
+    let logs =
+        |lab: &Lab, words: &[&str]| lab.weft(2, &[&["logs", &*name][..], words].concat()).output().expect("started");
+    lab.until("both ranks have written", |_| {
+        String::from_utf8_lossy(&logs(&lab, &[]).stdout).matches("cut").count() == 2
+    });
+    let follow = lab.weft(3, &["logs", "--follow", &name]).stdout(Stdio::piped()).spawn().expect("started");
+    let of_one = logs(&lab, &["--rank", "1"]);
+    assert_eq!((&*of_one.stdout, &*of_one.stderr), (&b"out 1\ncut"[..], &b"err 1\n"[..]));
+    let mut stranger = lab.on(2, "setpriv");
+    stranger
+        .args(["--reuid", &NOBODY.to_string(), "--clear-groups"])
+        .arg(tree().join("bin/weft"))
+        .args(["logs", &name]);
+    let reason = refused(stranger.output().expect("started"));
+    assert!(reason.contains("is not yours"), "{reason}");
+    let reason = refused(lab.weft(2, &["logs", &format!("{}.999", lab.hosts.name(1))]).output().expect("started"));
+    assert!(reason.contains(".999 is known"), "{reason}");
+    lab.kill(1);
+    lab.start(1);
+    lab.until("it is found again", |view| used(view) == 2);
+    assert!(said(logs(&lab, &[])).contains("out 1\n"));
+    job.kill().and_then(|()| job.wait()).expect("killed");
+    lab.until("it is over", |view| used(view) == 0);
+    let after = said(logs(&lab, &[]));
+    assert!(["out 0\n", "out 1\n"].iter().all(|line| after.contains(line)), "{after}");
+    let followed = said(follow.wait_with_output().expect("ended"));
+    assert!(["out 0\n", "out 1\n"].iter().all(|line| followed.contains(line)), "{followed}");
+}

@@ -5,6 +5,7 @@
 
 use crate::between::Asker;
 use crate::launcher::{LauncherProcess, start_of, uids_of};
+use crate::logs::SeenLog;
 use crate::records::BegunJob;
 use crate::report::{RunningJob, now};
 use std::cell::{Cell, RefCell};
@@ -28,6 +29,8 @@ pub struct Launched {
     pub begun: BegunJob,
     /// None where its number means nothing here: then the job ends with its connection.
     launcher: Option<LauncherProcess>,
+    /// What its ranks write, where its launcher keeps that.
+    pub log: Option<SeenLog>,
 }
 
 impl Home {
@@ -82,7 +85,8 @@ impl Home {
         if start_of(begun.pid)? != begun.began {
             return None;
         }
-        Some(self.add(Launched { begun, launcher: Some(launcher) }))
+        let log = SeenLog::of(begun.pid, begun.uid);
+        Some(self.add(Launched { begun, launcher: Some(launcher), log }))
     }
 
     /// Takes a job in.
@@ -104,7 +108,8 @@ impl Launched {
         let launcher = LauncherProcess::open(begun.pid);
         let is_same = begun.began != 0 && start_of(begun.pid) == Some(begun.began);
         let launcher = launcher.filter(|_| is_same);
-        Self { begun, launcher }
+        let log = launcher.as_ref().and_then(|_| SeenLog::of(begun.pid, begun.uid));
+        Self { begun, launcher, log }
     }
 
     /// Waits for the end of the launcher.

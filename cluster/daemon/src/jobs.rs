@@ -5,6 +5,7 @@ use crate::daemon::{Daemon, names};
 use crate::door::{self, Admission};
 use crate::home::{JobHosts, Launched};
 use crate::launcher::run_first;
+use crate::logs::SeenLog;
 use crate::records::BegunJob;
 use crate::report::now;
 use anyhow::{Context, Result, anyhow, bail};
@@ -153,6 +154,9 @@ impl Daemon {
         let Some(job) = self.home.take(number) else { return };
         let record = job.begun.record(record, "its launcher was killed");
         self.keep(|records| records.end(number, now(), &record));
+        if let Some((end, bytes)) = job.log.as_ref().and_then(SeenLog::last).filter(|(end, _)| *end > 0) {
+            self.keep(|records| records.keep_log(number, end, &bytes));
+        }
         if job.begun.view.partition.is_some() {
             let (daemon, job) = (Rc::clone(self), job.name().clone());
             tokio::task::spawn_local(async move { daemon.release(&job).await });

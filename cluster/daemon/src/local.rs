@@ -162,7 +162,7 @@ impl Daemon {
             },
             Demand::Enter { job, host } => self.pass(asker, &job, &host).await.map_or_else(refused, ClusterReply::Pass),
             Demand::Look { .. } => self.ask_servers(asker, &demand).await,
-            Demand::Signal { job: ref name, .. } => match name.parts() {
+            Demand::Signal { job: ref name, .. } | Demand::Log { job: ref name, .. } => match name.parts() {
                 Some((home, _)) => self.ask_member(asker, home, demand.clone()).await,
                 None => ClusterReply::Refused(format!("'{name}' is no job")),
             },
@@ -223,6 +223,7 @@ impl Daemon {
                     None => ClusterReply::Refused(format!("no job {job} runs")),
                 }
             }
+            Demand::Log { job, from } => self.log_of(asker, &job, from),
             Demand::Finished { most, .. } => match self.ended_jobs(asker, most) {
                 Ok(records) => ClusterReply::Records(records),
                 Err(error) => ClusterReply::Refused(format!("{error:#}")),

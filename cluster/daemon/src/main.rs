@@ -31,6 +31,7 @@ mod jobs;
 mod launcher;
 mod local;
 mod log;
+mod logs;
 mod orders;
 mod page;
 mod ranks;

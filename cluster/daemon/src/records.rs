@@ -22,12 +22,16 @@ const SCHEMA: &str = "
         record text
     );
     create index if not exists running on jobs (ended) where ended is null;
+    create table if not exists logs (number integer primary key, finish integer not null, bytes blob not null);
     create table if not exists facts (name text primary key, value text not null);
 ";
 
 /// Jobs that are kept, and how often the older ones are taken out.
 const MOST_KEPT: i64 = 100_000;
 const PRUNE_EVERY: u64 = 1000;
+
+/// What is kept of what they have written, of all together.
+const MOST_LOG_BYTES: i64 = 256 << 20;
 
 /// A job that runs, as it is found again.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +82,11 @@ impl Records {
         if job.number.is_multiple_of(PRUNE_EVERY) {
             let oldest = (job.number as i64).saturating_sub(MOST_KEPT);
             self.database.execute("delete from jobs where number < ?1 and ended is not null", [oldest])?;
+            self.database.execute(
+                "delete from logs where number < ?1 or number in (select number from (select number,
+                 sum(length(bytes)) over (order by number desc) as total from logs) where total > ?2)",
+                [oldest, MOST_LOG_BYTES],
+            )?;
         }
         insert.execute(params![
             job.number as i64,
@@ -102,6 +111,35 @@ impl Records {
             .prepare_cached("update jobs set ended = ?2, record = ?3 where number = ?1 and ended is null")?;
         update.execute(params![number as i64, now as i64, record])?;
         Ok(())
+    }
+
+    /// Keeps the last of what the ranks of a job have written, and where that ended.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn keep_log(&self, number: u64, end: u64, bytes: &[u8]) -> Result<()> {
+        let mut insert = self.database.prepare_cached("insert or replace into logs values (?1, ?2, ?3)")?;
+        insert.execute(params![number as i64, end as i64, bytes])?;
+        Ok(())
+    }
+
+    /// What was kept so, if anything was.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn log(&self, number: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
+        let select = "select finish, bytes from logs where number = ?1";
+        Ok(self.database.query_row(select, [number as i64], row).optional()?)
+    }
+
+    /// Whose a job was that is known.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn owner(&self, number: u64) -> Result<Option<String>> {
+        let row = |row: &rusqlite::Row<'_>| row.get(0);
+        Ok(self.database.query_row("select user from jobs where number = ?1", [number as i64], row).optional()?)
     }
 
     /// The highest number of a job so far.
@@ -213,6 +251,22 @@ mod tests {
         assert_eq!(again.last_number().expect("read"), 2);
         assert_eq!(again.ended(None, 10).expect("read"), vec![record(0)]);
         assert!(again.ended(Some("bob"), 10).expect("read").is_empty());
+    }
+
+    #[test]
+    fn logs_are_kept_with_jobs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::open(&folder.path().join("records")).expect("opened");
+        records.begin(&begun(PRUNE_EVERY - 1, 5)).expect("written");
+        records.keep_log(PRUNE_EVERY - 1, 9, b"last").expect("written");
+        records.begin(&begun(PRUNE_EVERY, 5)).expect("written");
+        assert_eq!(records.log(PRUNE_EVERY - 1).expect("read"), Some((9, b"last".to_vec())));
+        assert_eq!(records.log(PRUNE_EVERY).expect("read"), None);
+        assert_eq!(records.owner(PRUNE_EVERY).expect("read").as_deref(), Some("ann"));
+        assert_eq!(records.owner(7).expect("read"), None);
+        let last = MOST_KEPT as u64 + PRUNE_EVERY;
+        records.begin(&begun(last, 5)).expect("written");
+        assert_eq!(records.log(PRUNE_EVERY - 1).expect("read"), None, "too old");
     }
 
     #[test]

@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod log;
 #[cfg(feature = "made")]
 pub mod made;
 mod view;
 
+pub use log::LogPart;
 pub use view::{ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView};
 
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,8 @@ pub enum Demand {
     Look { ranks: bool },
     /// A signal for the launcher of a job.
     Signal { job: JobName, signal: i32 },
+    /// What the ranks of a job have written lately, from this position on. Answered by [`ClusterReply::Log`].
+    Log { job: JobName, from: u64 },
     /// Slots that a member has from now on: 0 drains it, and none are those of the database.
     Drain { member: String, slots: Option<usize> },
     /// Records of jobs that have ended, the newest first: of those that this host has started, or that any has.
@@ -112,6 +116,7 @@ pub enum ClusterReply {
     Pass(Pass),
     View(Box<ClusterView>),
     Records(Vec<JobRecord>),
+    Log(LogPart),
     /// What a browser is given.
     Page(String),
     Done,

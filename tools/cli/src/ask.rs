@@ -52,7 +52,7 @@ fn signal(given: &str) -> Result<i32, String> {
     })
 }
 
-fn daemon() -> Result<ClusterClient> {
+pub fn daemon() -> Result<ClusterClient> {
     ClusterClient::find()?.context("no daemon of a cluster runs on this host; weft cluster start starts them")
 }
 

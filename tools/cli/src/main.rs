@@ -13,6 +13,7 @@ mod fronts;
 mod hosts;
 mod info;
 mod jobs;
+mod logs;
 mod manual;
 mod name;
 mod ps;
@@ -78,6 +79,9 @@ enum Command {
     /// Show jobs that are over: who ran what where, how it ended, and what it used.
     #[command(long_about = jobs::LONG_ABOUT)]
     Jobs(jobs::JobsArguments),
+    /// Show what the ranks of a job have written lately, wherever it runs or has run.
+    #[command(long_about = logs::LONG_ABOUT)]
+    Logs(logs::LogsArguments),
     /// Run a command and say what it and the ranks of all jobs that it starts have used, on all hosts.
     #[command(long_about = time::LONG_ABOUT)]
     Time(time::TimeArguments),
@@ -183,6 +187,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Jobs(given) => jobs::main(&given)?,
+        Command::Logs(given) => logs::main(&given)?,
         Command::Time(given) => time::main(&given),
         Command::Top(given) => top::main(&given)?,
         Command::Info { choices: true, .. } => info::choices::run(),

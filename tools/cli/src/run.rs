@@ -281,7 +281,8 @@ pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
     if job.cores.is_none() {
         job.cores = std::env::var_os(CORES_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     }
-    let room = room.or_else(|| JobRoom::register(&job));
+    let mut room = room.or_else(|| JobRoom::register(&job));
+    job.output.log = room.as_mut().and_then(JobRoom::take_log);
     let finished = weft_agent::run(job);
     if let Some(room) = room {
         room.finish(finished.as_ref().ok().map(|finished| &finished.record));

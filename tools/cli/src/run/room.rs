@@ -2,12 +2,13 @@
 
 use std::io;
 use std::time::{Duration, Instant};
-use weft_agent::{Hosts, Job, JobId};
+use weft_agent::{Hosts, Job, JobId, JobLog};
 use weft_cluster::hosts::{Host, Launch, Map};
 use weft_cluster::job::Program;
 use weft_records::JobRecord;
 use weft_requests::client::{ClusterClient, refusal};
 use weft_requests::{ClusterReply, Demand, Description, Grant, JobName, Placing};
+use weft_wire::settings::Settings;
 
 /// The daemon's executable, beside ours.
 const DAEMON: &str = "weftd";
@@ -47,6 +48,8 @@ impl Wishes {
 pub struct JobRoom {
     client: ClusterClient,
     job: JobName,
+    /// What its ranks write, for the daemon to find; it must be there before the daemon hears of the job.
+    log: Option<JobLog>,
 }
 
 impl JobRoom {
@@ -74,11 +77,13 @@ impl JobRoom {
             wait: wishes.waits,
             seconds: wishes.seconds,
         });
+        let mut log = log();
         loop {
             let lost = match answer(front, &mut client, &demand) {
                 Ok(Ok(grant)) => {
                     let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
-                    return Ok(Some((Self { job: grant.job.clone(), client }, grant, is_here)));
+                    let room = Self { job: grant.job.clone(), client, log: log.take() };
+                    return Ok(Some((room, grant, is_here)));
                 }
                 Ok(Err(reason)) => return Err(reason),
                 Err(lost) => format!("the daemon: {lost}"),
@@ -98,10 +103,16 @@ impl JobRoom {
             ranks: job.programs.iter().map(|program| program.ranks).sum(),
             since: 0,
         };
+        let log = log();
         match client.ask(&Demand::Register(about)) {
-            Ok(ClusterReply::Registered { job }) => Some(Self { client, job }),
+            Ok(ClusterReply::Registered { job }) => Some(Self { client, job, log }),
             _ => None,
         }
+    }
+
+    /// Where the launcher is to write what its ranks do.
+    pub fn take_log(&mut self) -> Option<JobLog> {
+        self.log.take()
     }
 
     /// What starts an agent on a host of the job: the daemons let it in.
@@ -120,6 +131,12 @@ impl JobRoom {
             let _ = client.ask(&demand);
         }
     }
+}
+
+/// As long as the user wishes. Without memory for it there is none.
+fn log() -> Option<JobLog> {
+    let bytes = Settings::from_env(std::env::vars_os()).unwrap_or_default().log_bytes;
+    (bytes > 0).then(|| JobLog::new(bytes).ok()).flatten()
 }
 
 /// What becomes of a demand for room: it is there, or why not. An error is the daemon's end.
