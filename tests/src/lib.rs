@@ -9,6 +9,7 @@ pub mod lanes;
 pub mod lossy;
 pub mod namespaces;
 pub mod peers;
+pub mod pmix;
 mod programs;
 pub mod pvm;
 pub mod ranks;

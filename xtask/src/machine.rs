@@ -153,7 +153,9 @@ impl Need {
             Need::Slurm => ("slurm-wlm", "jobs in an allocation of Slurm, and our programs under srun"),
             Need::Munge => ("munge", "Slurm knows its users by it"),
             Need::Pmi2 => ("libpmi2-0-dev", "a program that speaks PMI-2 is started by `weft run`"),
-            Need::Pmix => ("libpmix2", "our programs speak by it with launchers that speak PMIx"),
+            Need::Pmix => {
+                ("libpmix-dev", "our programs speak by it with launchers that speak PMIx, and `weft run` with others")
+            }
             Need::OpenSsh => ("openssh-server", "jobs between hosts are started over it"),
             Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
         }
@@ -195,7 +197,7 @@ impl Need {
             Need::Slurm => ["slurmctld", "slurmd", "srun", "salloc"].into_iter().all(on_path),
             Need::Munge => on_path("munged"),
             Need::Pmi2 => Path::new("/usr/include/slurm/pmi2.h").is_file(),
-            Need::Pmix => Path::new("/usr/lib/x86_64-linux-gnu/libpmix.so.2").exists(),
+            Need::Pmix => Path::new("/usr/lib/x86_64-linux-gnu/pmix2/include/pmix.h").is_file(),
             Need::OpenSsh => on_path("sshd"),
             Need::Pvm => on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
         }

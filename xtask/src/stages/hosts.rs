@@ -9,7 +9,15 @@ use crate::stage::{Outcome, Stage, cargo_test};
 pub static STAGE: Stage = Stage {
     name: "hosts",
     meaning: "jobs on several hosts, which are network namespaces",
-    needs: &[Need::CCompiler, Need::IpRoute, Need::PkgConfig, Need::LibPng, Need::PythonVenv, Need::OpenSsh],
+    needs: &[
+        Need::CCompiler,
+        Need::IpRoute,
+        Need::PkgConfig,
+        Need::LibPng,
+        Need::PythonVenv,
+        Need::OpenSsh,
+        Need::Pmix,
+    ],
     gate: false,
     run: || {
         if let Err(lack) = hosts::try_out() {
@@ -19,7 +27,7 @@ pub static STAGE: Stage = Stage {
                          --features weft-tests/hosts,weft-tests/sockets,weft-device/hosts \
                          --test hosts --test hosts_bench --test hosts_cluster --test hosts_crypt --test hosts_daemon --test hosts_deserted \
                          --test hosts_failures --test hosts_groups --test hosts_interfaces --test hosts_kill --test hosts_lanes \
-                         --test hosts_many --test hosts_mpi --test hosts_objects --test hosts_partition \
+                         --test hosts_many --test hosts_mpi --test hosts_objects --test hosts_partition --test hosts_pmix \
                          --test hosts_pvm --test hosts_sockets --test hosts_ssh --test hosts_together --test xdp";
         let run = |arguments: &str| cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()));
         let by_lanes = "test -p weft-fabric --features weft-fabric/hosts --lib links::conformance::lanes";

@@ -21,7 +21,7 @@ pub static STAGE: Stage = Stage {
             }
         }
         let arguments = "test -p weft-tests --features sockets,programs --no-fail-fast --test sockets_programs \
-                         --test mpi_programs --test launchers --test name_servers -- --test-threads 1";
+                         --test mpi_programs --test launchers --test name_servers --test pmix -- --test-threads 1";
         cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };
