@@ -178,7 +178,7 @@ impl Draft {
             programs,
             bind: self.bind,
             stdin,
-            output: Output { tag: self.tag, streams: self.streams },
+            output: Output { tag: self.tag, streams: self.streams, log: None },
             timeout: self.timeout,
             inherit: Vec::new(),
             hosts,
