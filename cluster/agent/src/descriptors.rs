@@ -5,7 +5,7 @@ use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
 use crate::pmix::PmixServer;
 use crate::sys::Apart;
-use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, network, program, sys, tuning};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
 use weft_cluster::placement::{Bind, Core};
+use weft_pmix::PmixJob;
 use weft_wire::settings::Settings;
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
@@ -48,6 +49,18 @@ impl Here {
         let own = (0..size).map(|_| Vec::new()).collect();
         let environment = std::env::vars_os().collect();
         Self { ranks: (0..size).collect(), size, environment, own, with_the_user: true, hosts: Default::default() }
+    }
+}
+
+impl Here {
+    /// What the ranks' PMIx server is told; `programs`: the number of each rank's program.
+    fn pmix_job(&self, job: &str, programs: &[usize]) -> PmixJob {
+        let (hosts, places) = match &self.hosts {
+            (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; self.size]),
+            (names, places) => (names.clone(), places.clone()),
+        };
+        let here = self.ranks.first().map_or(0, |rank| places[*rank]);
+        PmixJob { namespace: format!("weft-{job}"), hosts, places, here, programs: programs.to_vec() }
     }
 }
 
@@ -123,7 +136,7 @@ pub fn connect(
     let mut of_pmix = Vec::new().into_iter();
     if templates.iter().any(|template| template.wants_pmix) {
         let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
-        let (server, environments) = PmixServer::start(job.id.as_str(), &here, &programs, brought)?;
+        let (server, environments) = PmixServer::start(&here.pmix_job(job.id.as_str(), &programs), brought)?;
         (ours.pmix, of_pmix) = (Some(server), environments.into_iter());
         templates.iter_mut().for_each(Template::leave_to_pmix);
     }
@@ -263,7 +276,7 @@ fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Templ
 impl Template {
     /// A rank that is told of its job in two ways would believe the wrong one.
     fn leave_to_pmix(&mut self) {
-        for name in ["PMI_SIZE", crate::SEGMENT_VARIABLE, network::MAP_VARIABLE] {
+        for name in ["PMI_SIZE", crate::SEGMENT_VARIABLE, "WEFT_JOB_MAP"] {
             self.environment.remove(OsStr::new(name));
         }
         // Open MPI 4 takes PMIx only of launchers that it knows. The one that is known by this offers nothing else.

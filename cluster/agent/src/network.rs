@@ -9,7 +9,7 @@ use weft_wire::settings::XdpMode;
 use weft_wire::tcp::Key;
 
 /// The variables of a rank that tell the numbers of its descriptors.
-pub const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
+const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
 const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
 const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
 pub const LANES_VARIABLE: &str = "WEFT_XDP_MEMORY";

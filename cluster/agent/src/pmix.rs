@@ -3,7 +3,6 @@
 //! It is a process beside the keeper, and not its child: it is no rank, nobody counts it, and it ends when its socket
 //! does. What it says is passed on; only whether it can serve is known here.
 
-use crate::descriptors::Here;
 use crate::{LaunchError, sys};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -33,26 +32,14 @@ pub struct PmixServer {
 type Environments = Vec<Vec<(String, String)>>;
 
 impl PmixServer {
-    /// Forks it, and waits until it serves. `programs`: the number of each rank's program; `brought`: the library that
-    /// comes with one of them.
-    pub fn start(
-        job: &str,
-        here: &Here,
-        programs: &[usize],
-        brought: Option<PathBuf>,
-    ) -> Result<(Self, Environments), LaunchError> {
-        let (hosts, places) = match &here.hosts {
-            (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; here.size]),
-            (names, places) => (names.clone(), places.clone()),
-        };
-        let here = here.ranks.first().map_or(0, |rank| places[*rank]);
-        let job = PmixJob { namespace: format!("weft-{job}"), hosts, places, here, programs: programs.to_vec() };
+    /// Forks it, and waits until it serves. `brought`: the library that comes with a program.
+    pub fn start(job: &PmixJob, brought: Option<PathBuf>) -> Result<(Self, Environments), LaunchError> {
         let error = LaunchError::system("PMIx server");
         let (socket, theirs) = UnixStream::pair().map_err(&error)?;
         match sys::fork().map_err(&error)? {
             sys::Fork::Child => {
                 drop(socket);
-                live(theirs, &job, brought)
+                live(theirs, job, brought)
             }
             sys::Fork::Parent { child: pid } => {
                 drop(theirs);

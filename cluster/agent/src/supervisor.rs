@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use weft_cluster::job;
 use weft_cluster::pmi::{Event, Server};
-use weft_cluster::pmix::Exchange;
+use weft_cluster::pmix::PmixExchange;
 use weft_cluster::state::{Decision, JobState};
 use weft_kernel::Timers;
 
@@ -47,7 +47,7 @@ struct Peer {
 /// What serves the ranks as their process manager.
 struct Managers {
     pmi: Server,
-    pmix: Exchange,
+    pmix: PmixExchange,
     /// The PMIx server of this host.
     pmix_here: Option<PmixServer>,
 }
@@ -196,7 +196,7 @@ impl Supervisor {
         let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
         let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
         let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
-        let (mut state, mut pmix) = (JobState::new(hosts), Exchange::new(&places));
+        let (mut state, mut pmix) = (JobState::new(hosts), PmixExchange::new(&places));
         if job.keep_going {
             state.keep_going();
             pmix.keep_going();

@@ -5,9 +5,9 @@
 
 use crate::between::Asker;
 use crate::launcher::{LauncherProcess, start_of, uids_of};
-use crate::logs::SeenLog;
 use crate::records::BegunJob;
 use crate::report::{RunningJob, now};
+use crate::ring::SeenLog;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -38,6 +38,7 @@ mod ranks;
 mod reach;
 mod records;
 mod report;
+mod ring;
 mod seal;
 mod seen;
 mod server;

@@ -68,8 +68,11 @@ pub fn serve(socket: UnixStream, job: &PmixJob, libraries: &[OsString]) -> i32 {
     code
 }
 
+/// What the environment of each rank of this host is to have.
+type Environments = Vec<Vec<(String, String)>>;
+
 /// Loads the library and tells it who the ranks are; answers their environments.
-fn begin(job: &PmixJob, names: &[OsString]) -> Result<(PmixServerLibrary, Vec<Vec<(String, String)>>), String> {
+fn begin(job: &PmixJob, names: &[OsString]) -> Result<(PmixServerLibrary, Environments), String> {
     let none = Err("no library is named".to_owned());
     let library = names.iter().fold(none, |found, name| found.or_else(|_| PmixServerLibrary::load(name)))?;
     library.init(facts::of_server(job), upcalls::module())?;

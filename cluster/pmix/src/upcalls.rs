@@ -18,32 +18,32 @@ type Gathered = unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, O
 type Found = unsafe extern "C" fn(c_int, *const PmixFound, usize, *mut c_void);
 
 /// Whom the answer to a call goes to.
-enum Waiter {
+enum UpcallWaiter {
     Done(Option<Done>),
     Gathered(Option<Gathered>),
     Found(Option<Found>, String),
 }
 
 /// A call of the library that is not answered. The pointer is the library's, and only handed back.
-struct Call {
-    waiter: Waiter,
+struct PendingUpcall {
+    waiter: UpcallWaiter,
     mark: usize,
 }
 
-struct Served {
+struct ServedJob {
     namespace: String,
     writer: Mutex<UnixStream>,
     /// The last number, and those that wait.
-    calls: Mutex<(u64, HashMap<u64, Call>)>,
+    calls: Mutex<(u64, HashMap<u64, PendingUpcall>)>,
 }
 
 /// One for each process: upcalls get no word of ours.
-static SERVED: OnceLock<Served> = OnceLock::new();
+static SERVED: OnceLock<ServedJob> = OnceLock::new();
 
 /// To be called before the library is.
 pub fn start(writer: UnixStream, namespace: &str) {
     let namespace = namespace.to_owned();
-    let _ = SERVED.set(Served { namespace, writer: Mutex::new(writer), calls: Mutex::default() });
+    let _ = SERVED.set(ServedJob { namespace, writer: Mutex::new(writer), calls: Mutex::default() });
 }
 
 /// Who hears us no more has closed the socket, which ends this process.
@@ -55,13 +55,13 @@ pub fn say(said: &PmixSaid) {
 }
 
 /// Passes a call on, under a number of its own.
-fn call(waiter: Waiter, mark: *mut c_void, said: impl FnOnce(u64) -> PmixSaid) -> c_int {
+fn call(waiter: UpcallWaiter, mark: *mut c_void, said: impl FnOnce(u64) -> PmixSaid) -> c_int {
     let Some(served) = SERVED.get() else { return NOT_SUPPORTED };
     let number = {
         let mut calls = served.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.0 += 1;
         let number = calls.0;
-        calls.1.insert(number, Call { waiter, mark: mark as usize });
+        calls.1.insert(number, PendingUpcall { waiter, mark: mark as usize });
         number
     };
     say(&said(number));
@@ -71,22 +71,23 @@ fn call(waiter: Waiter, mark: *mut c_void, said: impl FnOnce(u64) -> PmixSaid) -
 /// The answer to a call. The library takes it up in its own thread.
 pub fn answer(number: u64, status: i32, data: Vec<u8>) {
     let Some(served) = SERVED.get() else { return };
-    let Some(Call { waiter, mark }) = served.calls.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
+    let Some(PendingUpcall { waiter, mark }) =
+        served.calls.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
     else {
         return;
     };
     let mark = mark as *mut c_void;
     match waiter {
         // SAFETY: the library's function, with what it gave for it, called once.
-        Waiter::Done(Some(done)) => unsafe { done(status, mark) },
-        Waiter::Gathered(Some(gathered)) => {
+        UpcallWaiter::Done(Some(done)) => unsafe { done(status, mark) },
+        UpcallWaiter::Gathered(Some(gathered)) => {
             let data = Box::new(data);
             let (bytes, count) = (data.as_ptr().cast(), data.len());
             // SAFETY: as above; the bytes stay until `release` is called with them.
             unsafe { gathered(status, bytes, count, mark, Some(release), Box::into_raw(data).cast()) };
         }
-        Waiter::Found(Some(found), key) => answer_found(found, mark, (status, &key), &data),
-        Waiter::Done(None) | Waiter::Gathered(None) | Waiter::Found(None, _) => {}
+        UpcallWaiter::Found(Some(found), key) => answer_found(found, mark, (status, &key), &data),
+        UpcallWaiter::Done(None) | UpcallWaiter::Gathered(None) | UpcallWaiter::Found(None, _) => {}
     }
 }
 
@@ -232,7 +233,7 @@ unsafe extern "C" fn fence(
     // SAFETY: so many, for this call.
     let status = unsafe { status(entries, told) };
     let what = Together::Fence;
-    call(Waiter::Gathered(gathered), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data: given })
+    call(UpcallWaiter::Gathered(gathered), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data: given })
 }
 
 /// Whether all ranks of this host have come: what the library says of it among what it tells besides.
@@ -242,8 +243,8 @@ unsafe extern "C" fn fence(
 unsafe fn status(entries: *const PmixEntry, count: usize) -> c_int {
     // SAFETY: the caller's word.
     let entries = if entries.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(entries, count) } };
-    let own = entries.iter().filter(|entry| text(&entry.key).as_deref() == Some("pmix.loc.col.st"));
-    own.last().map_or(SUCCESS, |entry| entry.value.data[0] as c_int)
+    let mut own = entries.iter().filter(|entry| text(&entry.key).as_deref() == Some("pmix.loc.col.st"));
+    own.next_back().map_or(SUCCESS, |entry| entry.value.data[0] as c_int)
 }
 
 /// # Safety
@@ -258,7 +259,7 @@ unsafe fn together(
     // SAFETY: the caller's word.
     let (ranks, status) = unsafe { (ranks(names, count), status(entries, told)) };
     let Some(ranks) = ranks else { return NOT_SUPPORTED };
-    call(Waiter::Done(when_done), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data: Vec::new() })
+    call(UpcallWaiter::Done(when_done), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data: Vec::new() })
 }
 
 unsafe extern "C" fn connect(
@@ -295,7 +296,7 @@ unsafe extern "C" fn direct_modex(
     // SAFETY: given by the library, for this call.
     let Some(ranks) = (unsafe { ranks(name, 1) }) else { return NOT_SUPPORTED };
     let Some(rank) = ranks.first().copied() else { return BAD_PARAMETER };
-    call(Waiter::Gathered(gathered), mark, |call| PmixSaid::Wanted { call, rank })
+    call(UpcallWaiter::Gathered(gathered), mark, |call| PmixSaid::Wanted { call, rank })
 }
 
 /// One string, which is what programs publish: the door of a process.
@@ -317,7 +318,7 @@ unsafe extern "C" fn publish(
     // SAFETY: the name for this call, and a string that ends, as its type says.
     let (rank, string) = unsafe { (rank(name), CStr::from_ptr(value.data[0] as *const c_char)) };
     let value = [&rank.to_le_bytes(), string.to_bytes()].concat();
-    call(Waiter::Done(when_done), mark, |call| PmixSaid::Published { call, key, value })
+    call(UpcallWaiter::Done(when_done), mark, |call| PmixSaid::Published { call, key, value })
 }
 
 fn text(key: &[u8]) -> Option<String> {
@@ -333,7 +334,7 @@ unsafe extern "C" fn lookup(
     mark: *mut c_void,
 ) -> c_int {
     let [key] = &texts(keys)[..] else { return NOT_SUPPORTED };
-    call(Waiter::Found(found, key.clone()), mark, |call| PmixSaid::LookedUp { call, key: key.clone() })
+    call(UpcallWaiter::Found(found, key.clone()), mark, |call| PmixSaid::LookedUp { call, key: key.clone() })
 }
 
 unsafe extern "C" fn unpublish(
@@ -345,7 +346,7 @@ unsafe extern "C" fn unpublish(
     mark: *mut c_void,
 ) -> c_int {
     let [key] = &texts(keys)[..] else { return NOT_SUPPORTED };
-    call(Waiter::Done(when_done), mark, |call| PmixSaid::Unpublished { call, key: key.clone() })
+    call(UpcallWaiter::Done(when_done), mark, |call| PmixSaid::Unpublished { call, key: key.clone() })
 }
 
 unsafe extern "C" fn spawn(
@@ -363,13 +364,27 @@ unsafe extern "C" fn spawn(
     NOT_SUPPORTED
 }
 
+/// The library itself takes what ranks ask to be removed at their end, if this is here; all else it may want is not
+/// served.
+unsafe extern "C" fn job_control(
+    _: *const PmixName,
+    _: *const PmixName,
+    _: usize,
+    _: *const PmixEntry,
+    _: usize,
+    _: *const c_void,
+    _: *mut c_void,
+) -> c_int {
+    NOT_SUPPORTED
+}
+
 /// Functions are shared by all threads.
-struct Module(PmixModule);
+struct UpcallTable(PmixModule);
 
 // SAFETY: addresses of functions, which nobody changes.
-unsafe impl Sync for Module {}
+unsafe impl Sync for UpcallTable {}
 
-static MODULE: Module = Module({
+static MODULE: UpcallTable = UpcallTable({
     let mut module: PmixModule = [std::ptr::null(); 64];
     module[0] = client_connected as *const c_void;
     module[1] = client_finalized as *const c_void;
@@ -382,6 +397,7 @@ static MODULE: Module = Module({
     module[8] = spawn as *const c_void;
     module[9] = connect as *const c_void;
     module[10] = disconnect as *const c_void;
+    module[19] = job_control as *const c_void;
     module
 });
 

@@ -28,26 +28,26 @@ type Given = (u64, i32, Vec<u8>);
 type Turns = Vec<VecDeque<Given>>;
 
 /// Serves one job.
-pub struct Exchange {
+pub struct PmixExchange {
     /// The number of each rank's host.
     places: Vec<usize>,
     hosts: usize,
     turns: HashMap<(Together, Vec<u32>), Turns>,
     /// Who waits for a rank's values: host, and its number for that. `asked` is who has to answer.
-    asks: HashMap<u64, Ask>,
+    asks: HashMap<u64, PmixAsk>,
     last_ask: u64,
     published: HashMap<String, Vec<u8>>,
     keeps_going: bool,
     events: VecDeque<PmixEvent>,
 }
 
-struct Ask {
+struct PmixAsk {
     host: usize,
     call: u64,
     asked: usize,
 }
 
-impl Exchange {
+impl PmixExchange {
     /// Rank `r` of the job is on host number `places[r]`.
     pub fn new(places: &[usize]) -> Self {
         let hosts = places.iter().max().map_or(0, |last| last + 1);
@@ -152,14 +152,14 @@ impl Exchange {
         };
         self.last_ask += 1;
         let ask = self.last_ask;
-        self.asks.insert(ask, Ask { host, call, asked });
+        self.asks.insert(ask, PmixAsk { host, call, asked });
         self.events.push_back(PmixEvent::Tell { host: asked, told: PmixTold::Wanted { ask, rank } });
     }
 
     fn on_found(&mut self, host: usize, ask: u64, status: i32, data: Vec<u8>) {
         if let Some(waiting) = self.asks.remove_entry(&ask) {
             match waiting {
-                (_, Ask { host: asker, call, asked }) if asked == host => self.done(asker, call, status, data),
+                (_, PmixAsk { host: asker, call, asked }) if asked == host => self.done(asker, call, status, data),
                 (ask, waiting) => _ = self.asks.insert(ask, waiting),
             }
         }
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
 
     /// Four ranks on two hosts, by turns.
-    fn exchange() -> Exchange {
-        Exchange::new(&[0, 1, 0, 1])
+    fn exchange() -> PmixExchange {
+        PmixExchange::new(&[0, 1, 0, 1])
     }
 
     fn gathered(call: u64, ranks: &[u32], data: &[u8]) -> Vec<u8> {
@@ -183,7 +183,7 @@ mod tests {
         PmixSaid::Gathered { call, status, what: Together::Fence, ranks: ranks.to_vec(), data: data.to_vec() }.encode()
     }
 
-    fn events(exchange: &mut Exchange) -> Vec<PmixEvent> {
+    fn events(exchange: &mut PmixExchange) -> Vec<PmixEvent> {
         std::iter::from_fn(|| exchange.poll_event()).collect()
     }
 

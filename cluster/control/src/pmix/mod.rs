@@ -1,5 +1,5 @@
 //! PMIx for the ranks of one job: what the launcher and the processes that hold PMIx servers say to each other, and the
-//! launcher's half of it ([`Exchange`]).
+//! launcher's half of it ([`PmixExchange`]).
 //!
 //! PMIx is no wire protocol but a library, so the ranks of each host have a server that has loaded it (`weft-pmix`). What
 //! goes between hosts is ours: the library hands over what it has gathered from the ranks of its host, and gets back what
@@ -10,7 +10,7 @@
 mod exchange;
 mod said;
 
-pub use exchange::{Exchange, PmixEvent};
+pub use exchange::{PmixEvent, PmixExchange};
 pub use said::{PmixPieces, PmixSaid, PmixTold, Together, framed};
 
 /// `PMIX_SUCCESS`, as in every version.
