@@ -102,6 +102,8 @@ fn bytes_of_the_short_frames() {
         (Frame::CommandEnded { command: 1, exit: Exit::Signal(9) }, &[9, 0, 0, 0,  20,  1, 0, 0, 0,  9, 0, 0, 0]),
         (Frame::CommandNotStarted { command: 1, errno: 2 }, &[9, 0, 0, 0,  21,  1, 0, 0, 0,  2, 0, 0, 0]),
         (Frame::Failed { member: 1, text: "x".into() }, &[10, 0, 0, 0,  23,  1, 0, 0, 0,  1, 0, 0, 0, b'x']),
+        (Frame::Pmix(vec![8, 9]), &[3, 0, 0, 0,  24,  8, 9]),
+        (Frame::PmixGone, &[1, 0, 0, 0,  25]),
     ];
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
