@@ -4,8 +4,8 @@
 //! the lock of its copy is held. It may use its own state only: a call of another operation from inside would wait for
 //! what it holds itself, and is refused.
 
-use crate::dynamic::{KnownOperation, ObjectKind, RunFault};
 use crate::fault::ObjectFault;
+use crate::kind::{KnownOperation, ObjectKind, RunFault};
 use crate::object::FormatFault;
 use std::any::Any;
 use std::cell::Cell;

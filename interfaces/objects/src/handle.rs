@@ -2,8 +2,8 @@
 
 use crate::copy::{LocalCopy, misfit};
 use crate::driver::RuntimeAccess;
-use crate::dynamic::StaticKind;
 use crate::fault::ObjectFault;
+use crate::kind::StaticKind;
 use crate::message::{ObjectId, ObjectPlacement, Strategy};
 use crate::object::{ObjectType, decode, encode};
 use serde::Serialize;

@@ -57,7 +57,7 @@
 //! What is deliberately not here: operations on several objects at once, objects in objects, writes that are not waited
 //! for, and processes that come later than the job.
 //!
-//! - `object`: types that can be shared. - [`dynamic`]: the same for doors of other languages. - `copy`: what a process
+//! - `object`: types that can be shared. - [`kind`], [`dynamic`]: the same for doors of other languages. - `copy`: what a process
 //!   has of an object. - `handle`, `space`: what programs call.
 //! - `runtime`: the machine behind it. - `driver`, `live`: what moves it. - `message`: what processes say.
 //! - [`standard`]: objects that many programs need.
@@ -71,6 +71,7 @@ mod driver;
 pub mod dynamic;
 mod fault;
 mod handle;
+pub mod kind;
 mod live;
 mod message;
 mod object;

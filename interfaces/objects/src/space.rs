@@ -2,9 +2,10 @@
 
 use crate::copy::{LocalCopy, misfit};
 use crate::driver::{Alone, RuntimeAccess};
-use crate::dynamic::{DynamicHandle, ObjectKind, StaticKind};
+use crate::dynamic::DynamicHandle;
 use crate::fault::ObjectFault;
 use crate::handle::ObjectHandle;
+use crate::kind::{ObjectKind, StaticKind};
 use crate::live::Live;
 use crate::message::{ObjectId, ProcessId};
 use crate::object::{ObjectType, decode, encode};

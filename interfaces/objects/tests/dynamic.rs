@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use weft_objects::dynamic::{DynamicHandle, KnownOperation, ObjectKind, RunFault};
+use weft_objects::dynamic::DynamicHandle;
+use weft_objects::kind::{KnownOperation, ObjectKind, RunFault};
 use weft_objects::standard::SharedInteger;
 use weft_objects::{ObjectFault, Space};
 

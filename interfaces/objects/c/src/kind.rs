@@ -3,7 +3,7 @@
 use crate::fault::{CallFault, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write as _;
-use weft_objects::dynamic::{KnownOperation, ObjectKind, RunFault};
+use weft_objects::kind::{KnownOperation, ObjectKind, RunFault};
 
 /// What an operation answers that cannot be done now.
 const WAIT: c_int = 1;
@@ -188,7 +188,7 @@ impl DescribedKind {
             }
             StateForm::Packed { pack, .. } => {
                 let mut bytes = CBytes(Vec::new());
-                (pack(state, &raw mut bytes, self.context.0) == 0).then(|| bytes.0)
+                (pack(state, &raw mut bytes, self.context.0) == 0).then_some(bytes.0)
             }
         }
     }
