@@ -27,7 +27,7 @@ fn said(mut command: Command, what: &str) -> String {
 fn counters_queues_and_barriers_are_right_over_each_device() {
     let (hosts, program) = (Namespaces::pair(), build::example("weft-objects", "shared_objects"));
     for device in ["tcp", "udp,tcp", "shm,xdp"] {
-        let mut command = objects(&hosts, device, &[]);
+        let mut command = objects(hosts, device, &[]);
         command.arg(&program);
         let all = "2000 additions, 300 jobs, 50 rounds by 4 processes\n";
         assert_eq!(said(command, device), all, "{device}");
@@ -37,7 +37,7 @@ fn counters_queues_and_barriers_are_right_over_each_device() {
 #[test]
 fn a_process_of_another_host_that_ends_takes_only_what_it_alone_had() {
     let (hosts, program) = (Namespaces::pair(), build::example("weft-objects", "shared_objects"));
-    let mut command = objects(&hosts, "auto", &["--keep-going"]);
+    let mut command = objects(hosts, "auto", &["--keep-going"]);
     command.arg(&program).arg("killed");
     assert_eq!(said(command, "killed"), "the object was on process 3, which has ended; 3 went on\n");
 }

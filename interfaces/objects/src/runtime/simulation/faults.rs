@@ -3,6 +3,7 @@
 use super::Rule;
 use super::network::{Dice, MadeUpNetwork};
 use crate::copy::LocalCopy;
+use crate::kind::StaticKind;
 use crate::message::ObjectPlacement::{Replicated, Single};
 use crate::message::{CallId, ObjectId, Strategy};
 use crate::object::{ObjectType, decode, encode};
@@ -74,7 +75,7 @@ impl FaultScene {
 
     fn open<T: ObjectType>(&mut self, process: usize, name: &str, state: Option<&T>) -> Result<ObjectId, ObjectFault> {
         let state = state.map(|state| encode(state).expect("a form"));
-        let copy = Arc::new(LocalCopy::<T>::new());
+        let copy = Arc::new(LocalCopy::new(Arc::new(StaticKind::<T>::new())));
         let call = self.cluster.machines[process].handle_open(name, type_name::<T>(), state, copy);
         let answer = self.answer(process, call).expect("it is opened")?;
         Ok(decode(&answer).expect("a number"))

@@ -4,6 +4,7 @@ use super::Rule;
 use super::network::{Dice, MadeUpNetwork};
 use crate::copy::{LocalCopy, Replica};
 use crate::fault::ObjectFault;
+use crate::kind::StaticKind;
 use crate::message::{CallId, ObjectId, ObjectPlacement, Strategy};
 use crate::object::{decode, encode};
 use crate::standard::{IntegerObject, JobQueueObject};
@@ -28,8 +29,8 @@ pub type Done = (ScriptStep, Result<i64, ObjectFault>);
 
 /// An object as one process has opened it.
 enum OpenedObject {
-    Integer(ObjectId, Arc<LocalCopy<IntegerObject>>),
-    Queue(ObjectId, Arc<LocalCopy<JobQueueObject<i64>>>),
+    Integer(ObjectId, Arc<LocalCopy<StaticKind<IntegerObject>>>),
+    Queue(ObjectId, Arc<LocalCopy<StaticKind<JobQueueObject<i64>>>>),
 }
 
 impl OpenedObject {
@@ -154,12 +155,12 @@ impl Course {
             let call = match is_integer {
                 true => {
                     let state = encode(&IntegerObject::new(0)).expect("a form");
-                    let copy = Arc::new(LocalCopy::<IntegerObject>::new());
+                    let copy = Arc::new(LocalCopy::new(Arc::new(StaticKind::<IntegerObject>::new())));
                     machine.handle_open(&format!("o{next}"), type_name::<IntegerObject>(), Some(state), copy)
                 }
                 false => {
                     let state = encode(&JobQueueObject::<i64>::default()).expect("a form");
-                    let copy = Arc::new(LocalCopy::<JobQueueObject<i64>>::new());
+                    let copy = Arc::new(LocalCopy::new(Arc::new(StaticKind::<JobQueueObject<i64>>::new())));
                     machine.handle_open(&format!("o{next}"), type_name::<JobQueueObject<i64>>(), Some(state), copy)
                 }
             };
