@@ -33,6 +33,11 @@ fn what_a_task_has_sent_that_ends_at_once_is_received() {
 }
 
 #[test]
+fn who_waits_for_one_task_goes_on_waiting_while_others_are_met() {
+    ranks::assert_ok("trade", &alone("trade"));
+}
+
+#[test]
 fn ends_are_told_functions_are_called_and_nonsense_is_refused() {
     ranks::assert_ok("faults", &alone("faults"));
 }

@@ -110,7 +110,10 @@ impl<C: Companion> Messenger<C> {
             }
             outcome
         });
-        settled(outcome)
+        match outcome.fault {
+            Some(Fault::Cancelled) => Err(Fault::Cancelled),
+            _ => settled(outcome),
+        }
     }
 
     /// Waits until a message is there that `from` would receive, and leaves it there.
