@@ -46,8 +46,13 @@ impl PmixServer {
                 let pieces = PmixPieces::default();
                 let mut server = Self { pid, socket, pieces, unsent: Vec::new(), gone: false };
                 server.socket.set_nonblocking(true).map_err(&error)?;
-                let environments = server.wait_until_ready().map_err(LaunchError::Pmix)?;
-                Ok((server, environments))
+                let begun = server.wait_until_ready();
+                if begun.is_err() {
+                    // It may hang in its library.
+                    let _ = sys::kill(pid, libc::SIGKILL);
+                    sys::wait_for(pid);
+                }
+                begun.map(|environments| (server, environments)).map_err(LaunchError::Pmix)
             }
         }
     }

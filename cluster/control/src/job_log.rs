@@ -23,6 +23,8 @@ pub const MOST_RING_BYTES: u64 = 64 << 20;
 const MAGIC: u64 = u64::from_le_bytes(*b"weft-lg1");
 /// Before the bytes of a piece.
 const PIECE_HEAD: usize = 8;
+/// Longest piece, with its head.
+const MOST_PIECE_BYTES: u64 = 4096;
 const IS_ERROR: u32 = 1 << 31;
 
 /// What one write of a rank was, or a part of it.
@@ -64,8 +66,8 @@ impl LogRing {
 
     /// What a rank has written; it is to be written in this order.
     pub fn add(&mut self, rank: u32, is_error: bool, bytes: &[u8]) -> Vec<LogWrite> {
-        // A piece of a quarter leaves some of what came before it.
-        let most = (self.capacity / 4) as usize - PIECE_HEAD;
+        // A piece of a quarter leaves some of what came before it, and so does a short one of what is kept at the end.
+        let most = (self.capacity / 4).min(MOST_PIECE_BYTES) as usize - PIECE_HEAD;
         bytes.chunks(most).flat_map(|part| self.add_part(rank, is_error, part)).collect()
     }
 
@@ -208,6 +210,18 @@ mod tests {
         memory[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(LogHead::read(memory.first_chunk().unwrap()), None, "longer than the ring");
         assert_eq!(LogHead::read(&[0; 32]), None);
+    }
+
+    #[test]
+    fn a_long_write_is_kept_nearly_whole_before_a_short_one() {
+        let mut ring = LogRing::new(1 << 20);
+        let mut memory = ring.head().to_vec();
+        for bytes in [&vec![1; 200_000][..], &[2; 100]] {
+            ring.add(0, false, bytes).iter().for_each(|piece| write(&mut memory, piece));
+        }
+        let bytes = read(&memory, 0, head(&memory).end);
+        let kept = last_pieces(&bytes, 1 << 16).len();
+        assert!(kept > (1 << 16) - MOST_PIECE_BYTES as usize, "{kept}");
     }
 
     proptest! {

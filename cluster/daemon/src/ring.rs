@@ -1,6 +1,7 @@
 //! The memory in which a launcher keeps what its ranks have written lately ([`weft_cluster::job_log`]).
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use weft_cluster::job_log::{HEAD_BYTES, LogHead, MEMORY_NAME, last_pieces};
 
@@ -19,10 +20,13 @@ impl SeenLog {
         let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
         let mut paths = entries.flatten().map(|entry| entry.path());
         let path = paths.find(|path| std::fs::read_link(path).is_ok_and(|link| named(&link)))?;
-        let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-        let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-        let data = file.metadata().ok()?;
-        (data.is_file() && data.uid() == uid && data.nlink() == 0).then_some(Self(file))
+        // To open a device can be to start it, so what is behind the name is looked at before that.
+        let seen = File::options().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path).ok()?;
+        let data = seen.metadata().ok()?;
+        if !data.is_file() || data.uid() != uid || data.nlink() != 0 {
+            return None;
+        }
+        File::open(format!("/proc/self/fd/{}", seen.as_raw_fd())).ok().map(Self)
     }
 
     fn head(&self) -> Option<LogHead> {

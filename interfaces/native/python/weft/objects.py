@@ -205,6 +205,9 @@ class _Kind:
             packed = _dumps(_states.all[state])
         except Exception:
             return FAILED
+        except BaseException as stopped:
+            _thread.stopped = stopped
+            return FAILED
         _library.weft_bytes_add(into, packed, len(packed))
         return 0
 
@@ -212,6 +215,9 @@ class _Kind:
         try:
             value = pickle.loads(ctypes.string_at(packed, length))
         except Exception:
+            return None
+        except BaseException as stopped:
+            _thread.stopped = stopped
             return None
         return _states.add(value) if isinstance(value, self.of) else None
 
@@ -236,6 +242,17 @@ def _room():
 
 
 def _call(object: int, number: int, given: bytes) -> Any:
+    # Such as in a handler of a signal that comes while an operation is waited for.
+    if getattr(_thread, "calls", False):
+        raise Error(STATE, "this thread waits for another operation")
+    _thread.calls = True
+    try:
+        return _call_alone(object, number, given)
+    finally:
+        _thread.calls = False
+
+
+def _call_alone(object: int, number: int, given: bytes) -> Any:
     room, length = _room()
     into = (room, len(room), ctypes.byref(length))
     code = _library.weft_object_start(object, number, given, len(given), _SLICE, *into)

@@ -51,9 +51,9 @@ pub fn wait(patience: Option<Duration>) -> Result<()> {
     }
 }
 
-/// An answer, to be found by [`with_answer`].
+/// An answer, to be found by [`with_answer`]. What was begun before is forgotten.
 pub fn keep(answer: Vec<u8>) {
-    CALLS.with_borrow_mut(|calls| calls.answer = answer);
+    drop(CALLS.replace(ThreadCalls { started: None, answer }));
 }
 
 /// The last answer of this thread.

@@ -48,7 +48,6 @@ pub fn open() -> Result<()> {
 }
 
 pub fn close() -> Result<()> {
-    outside_operation()?;
     let space = joined().as_ref().map(|joined| joined.space.clone()).ok_or_else(outside)?;
     let closed = space.close();
     // What is left leads to the process's part in the job.

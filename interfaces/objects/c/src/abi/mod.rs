@@ -114,7 +114,11 @@ pub extern "C" fn weft_objects_deliver(delivers: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_objects_finish() -> c_int {
-    answer(space::close().map(|()| 0))
+    answer(space::outside_operation().and_then(|()| {
+        // What this thread has begun leads to the process's part in the job, too.
+        calls::keep(Vec::new());
+        space::close().map(|()| 0)
+    }))
 }
 
 #[unsafe(no_mangle)]
