@@ -2,11 +2,12 @@
 //!
 //! Jobs are served in the order in which they asked. One that does not fit holds back all that want members of its
 //! partition, but for those that say how long they take and end before it could begin (backfill): that is known when the
-//! jobs that run have said how long they take.
+//! jobs that run have said how long they take. What is reserved for others counts as taken ([`KeptSlots`]).
 //!
 //! A server does not own what it knows. Each member tells again and again which jobs it has started ([`Orders::heed`]), so
 //! one that takes over knows soon what is used. A grant is held until its member has told of it and later does not.
 
+use crate::reserved::KeptSlots;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use weft_cluster::hosts::{Host, Map, spread};
@@ -154,6 +155,14 @@ impl Orders {
         self.held.retain(|job, _| job.parts().is_none_or(|(home, _)| home != member));
     }
 
+    /// The jobs in these partitions with what they have, in the order of their numbers.
+    pub fn held_where(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(JobName, Vec<(String, usize)>)> {
+        let all = self.held.iter().filter(|(_, known)| known.held.partition.as_deref().is_some_and(&is_meant));
+        let mut all: Vec<_> = all.map(|(job, known)| (job.clone(), known.held.hosts.clone())).collect();
+        all.sort_by_key(|(job, _)| job.parts().map(|(_, number)| number));
+        all
+    }
+
     pub fn waiting(&self) -> &[JobWish] {
         &self.waiting
     }
@@ -178,7 +187,11 @@ impl Orders {
         waiting.retain(|wish| {
             let verdict = match cluster.partition(Some(&wish.partition)) {
                 Err(reason) => OrderVerdict::Never(format!("partition {reason}")),
-                Ok(partition) => self.decide_one(partition, wish, now, &capacity, &mut limits, before),
+                Ok(partition) => {
+                    let kept = KeptSlots::new(&wish.user, &cluster.reservations, self.all_held());
+                    let room = WishRoom { partition, kept, now };
+                    self.decide_one(&room, wish, &capacity, &mut limits, before)
+                }
             };
             if let OrderVerdict::Granted(hosts) = &verdict {
                 let held = HeldSlots {
@@ -200,75 +213,114 @@ impl Orders {
 
     fn decide_one(
         &self,
-        partition: &Partition,
+        room: &WishRoom<'_>,
         wish: &JobWish,
-        now: u64,
         capacity: &impl Fn(&str) -> Capacity,
         limits: &mut HashMap<String, u64>,
         before: usize,
     ) -> OrderVerdict {
+        let WishRoom { partition, kept, now } = room;
         if let Err(error) = spread(&partition.open_hosts(), wish.map, wish.ranks) {
             return OrderVerdict::Never(format!("partition '{}': {error}", partition.name));
         }
-        let end = wish.seconds.map_or(NEVER, |seconds| now.saturating_add(seconds));
+        let end = wish.end(*now);
         let may_use = |name: &str| limits.get(name).is_none_or(|limit| end <= *limit);
-        let free = |host: &Host| if may_use(&host.name) { self.free(partition, wish, host, capacity) } else { 0 };
+        let left = |host: &Host| self.free(partition, wish, host, capacity, kept.on(&host.name, *now, end));
+        let free = |host: &Host| if may_use(&host.name) { left(host) } else { 0 };
         let free: Vec<Host> =
             partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free(host) }).collect();
         let home = wish.job.parts().map_or("", |(home, _)| home);
-        if let Some(hosts) = place(free.clone(), wish, home, |name| capacity(name).load) {
+        let rank = |name: &str| (!kept.are_for_user(name, *now), name != home);
+        if let Some(hosts) = place(free.clone(), wish, rank, |name| capacity(name).load) {
             return OrderVerdict::Granted(hosts);
         }
-        let can_begin = self.can_begin(partition, wish, now);
+        let can_begin = self.can_begin(room, wish);
         for host in &partition.hosts {
             let limit = limits.entry(host.name.clone()).or_insert(NEVER);
             // Nothing goes before it whose end is not known, where it is not known when it can begin itself.
-            *limit = (*limit).min(can_begin.unwrap_or(now));
+            *limit = (*limit).min(can_begin.unwrap_or(*now));
         }
         let free: usize = free.iter().map(|host| host.slots).sum();
+        let names = partition.hosts.iter().map(|host| host.name.as_str());
+        let besides = kept.named(names, *now, end).map(|name| format!(" that reservation '{name}' leaves"));
         let reason = match before {
-            0 => format!("{} ranks, and partition '{}' has {free} free slots", wish.ranks, partition.name),
+            0 => format!(
+                "{} ranks, and partition '{}' has {free} free slots{}",
+                wish.ranks,
+                partition.name,
+                besides.unwrap_or_default()
+            ),
             _ => format!("{before} before it"),
         };
         OrderVerdict::Waits { before, reason }
     }
 
     /// Slots of a host that a job may have now.
-    fn free(&self, partition: &Partition, wish: &JobWish, host: &Host, capacity: &impl Fn(&str) -> Capacity) -> usize {
+    fn free(
+        &self,
+        partition: &Partition,
+        wish: &JobWish,
+        host: &Host,
+        capacity: &impl Fn(&str) -> Capacity,
+        kept: usize,
+    ) -> usize {
         let name = &host.name;
         let others = || self.held.values().map(|known| &known.held).filter(|held| held.slots_on(name) > 0);
         if partition.limits.exclusive && others().any(|held| held.user != wish.user) {
             return 0;
         }
-        let free = capacity(name).slots.min(host.slots).saturating_sub(self.used(name));
+        let free = capacity(name).slots.min(host.slots).saturating_sub(self.used(name) + kept);
         let Some(most) = partition.limits.processes else { return free };
         let here = others().filter(|held| held.partition.as_deref() == Some(&*partition.name));
         free.min(most.saturating_sub(here.map(|held| held.slots_on(name)).sum()))
     }
 
-    /// When enough of the jobs that run have ended, if they have said when that is.
-    fn can_begin(&self, partition: &Partition, wish: &JobWish, now: u64) -> Option<u64> {
+    /// What jobs have: user, member, slots.
+    fn all_held(&self) -> impl Iterator<Item = (&str, &str, usize)> + Clone {
+        let all = self.held.values().map(|known| &known.held);
+        all.flat_map(|held| held.hosts.iter().map(|(name, slots)| (held.user.as_str(), name.as_str(), *slots)))
+    }
+
+    /// When enough of the jobs that run, and of the reservations for others, have ended, if they say when that is.
+    fn can_begin(&self, room: &WishRoom<'_>, wish: &JobWish) -> Option<u64> {
+        let WishRoom { partition, kept, now } = room;
         let slots = |name: &str| partition.hosts.iter().find(|host| host.name == name).map_or(0, |host| host.slots);
         let mut free: HashMap<&str, usize> = HashMap::new();
         for host in &partition.hosts {
             free.insert(&host.name, slots(&host.name).saturating_sub(self.used(&host.name)));
         }
-        let mut ends: Vec<(u64, &HeldSlots)> =
-            self.held.values().map(|known| (known.held.until.unwrap_or(NEVER), &known.held)).collect();
+        let ends = self.held.values().map(|known| (known.held.until.unwrap_or(NEVER), Some(&known.held)));
+        let mut ends: Vec<(u64, Option<&HeldSlots>)> = ends.chain(kept.ends(*now).map(|end| (end, None))).collect();
         ends.sort_by_key(|(end, _)| *end);
         for (end, held) in ends {
-            for (name, count) in &held.hosts {
+            for (name, count) in held.iter().flat_map(|held| &held.hosts) {
                 if let Some(free) = free.get_mut(&**name) {
                     *free += count;
                 }
             }
-            let hosts = partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free[&*host.name] });
+            let from = end.max(*now);
+            let left = |name: &str| free[name].saturating_sub(kept.on(name, from, wish.end(from)));
+            let hosts = partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: left(&host.name) });
             let hosts: Vec<Host> = hosts.filter(|host| host.slots >= least_slots(wish.map)).collect();
             if spread(&hosts, wish.map, wish.ranks).is_ok() {
-                return (end != NEVER).then_some(end.max(now));
+                return (end != NEVER).then_some(from);
             }
         }
         None
+    }
+}
+
+/// Where a job may run, and what is kept there for others.
+struct WishRoom<'a> {
+    partition: &'a Partition,
+    kept: KeptSlots<'a>,
+    now: u64,
+}
+
+impl JobWish {
+    /// When it ends at the latest that begins then.
+    fn end(&self, begin: u64) -> u64 {
+        self.seconds.map_or(NEVER, |seconds| begin.saturating_add(seconds))
     }
 }
 
@@ -284,12 +336,18 @@ fn least_slots(map: Map) -> usize {
 }
 
 /// The members of a job with its slots there, if there are enough. A single member that has room for all goes before
-/// several, that of the launcher before others, and the one with less to do before one with more.
-fn place(mut free: Vec<Host>, wish: &JobWish, home: &str, load: impl Fn(&str) -> f64) -> Option<Vec<(String, usize)>> {
+/// several, then what is reserved for the user and the launcher's before others (`rank`), and the one with less to do
+/// before one with more.
+fn place(
+    mut free: Vec<Host>,
+    wish: &JobWish,
+    rank: impl Fn(&str) -> (bool, bool),
+    load: impl Fn(&str) -> f64,
+) -> Option<Vec<(String, usize)>> {
     free.retain(|host| host.slots >= least_slots(wish.map));
     if wish.map == Map::Slot {
         free.sort_by(|one, other| {
-            let key = |host: &Host| (host.slots < wish.ranks, host.name != home);
+            let key = |host: &Host| (host.slots < wish.ranks, rank(&host.name));
             key(one).cmp(&key(other)).then(load(&one.name).total_cmp(&load(&other.name)))
         });
     }

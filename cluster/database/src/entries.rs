@@ -2,6 +2,7 @@
 //!
 //! Values of a wrong kind are mistakes as all others are, so that one of them does not hide the rest.
 
+use crate::reservation::{moment, read_moment};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -100,6 +101,23 @@ impl<'t> Entries<'t> {
             self.mistakes.tell(self.line, format!("{} needs a {key}", self.of));
         }
         self.text(key)
+    }
+
+    /// A moment, as a date with its time and offset, plain or as text; the table cannot be without it.
+    pub fn needed_moment(&mut self, key: &'static str) -> Option<Lined<u64>> {
+        let Some(Lined { line, value }) = self.find(key) else {
+            self.mistakes.tell(self.line, format!("{} needs a {key}", self.of));
+            return None;
+        };
+        let read = match value {
+            DeValue::Datetime(given) => moment(*given),
+            DeValue::String(given) => read_moment(given),
+            _ => None,
+        };
+        if read.is_none() {
+            self.mistakes.tell(line, format!("{key} is no moment, allowed are such as 2026-11-27T09:00:00+01:00"));
+        }
+        read.map(|value| Lined { line, value })
     }
 
     pub fn number(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<Lined<i64>> {

@@ -33,17 +33,19 @@
 mod entries;
 mod read;
 pub mod records;
+mod reservation;
 mod time;
 mod write;
 pub mod zone;
 
 pub use entries::Mistake;
 pub use read::read;
+pub use reservation::{Reservation, read_moment, show_moment};
 use std::net::IpAddr;
 use std::time::Duration;
 pub use time::{read_time, show_time};
 use weft_cluster::hosts::{Host, Launch};
-pub use write::{with_version, write, write_new};
+pub use write::{with_reservation, with_version, without_reservations, write, write_new};
 
 /// Most members of a cluster.
 pub const MEMBERS_MAX: usize = 16384;
@@ -51,6 +53,12 @@ pub const MEMBERS_MAX: usize = 16384;
 pub const PARTITIONS_MAX: usize = 256;
 /// Most members that order jobs.
 pub const SERVERS_MAX: usize = 8;
+/// Most reservations of a cluster.
+pub const RESERVATIONS_MAX: usize = 256;
+/// How long a turn of jobs lasts that take turns, where a file does not say it.
+pub const SLICE_MS: usize = 100;
+/// What a file may say of it: a shorter one is spent on cold caches, and a longer one is seen by who waits for output.
+pub const SLICES_MS: std::ops::RangeInclusive<usize> = 10..=10_000;
 /// The TCP and UDP port of the daemons, where a file says none.
 pub const PORT: u16 = 7337;
 /// Priorities, as those of `nice` with the sign changed: what is higher gets more.
@@ -68,10 +76,14 @@ pub struct Cluster {
     pub servers: Vec<String>,
     /// The TCP and UDP port of the daemons.
     pub port: u16,
+    /// How long the turn of a job lasts where jobs take turns ([`SchedulingPolicy::Gang`]).
+    pub slice_ms: usize,
     /// Not empty, and no name is there twice.
     pub members: Vec<Member>,
     /// The default one first.
     pub partitions: Vec<Partition>,
+    /// No name is there twice.
+    pub reservations: Vec<Reservation>,
 }
 
 /// A host of a cluster.
@@ -132,16 +144,19 @@ pub enum SchedulingPolicy {
     Other,
     /// Before all others, until they wait (`SCHED_FIFO`).
     Fifo,
+    /// In turns: in its turn a job runs before all others, on all its hosts at the same time.
+    Gang,
 }
 
 impl SchedulingPolicy {
-    pub const ALL: [Self; 2] = [Self::Other, Self::Fifo];
+    pub const ALL: [Self; 3] = [Self::Other, Self::Fifo, Self::Gang];
 
     /// As the file has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Other => "other",
             Self::Fifo => "fifo",
+            Self::Gang => "gang",
         }
     }
 }

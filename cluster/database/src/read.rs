@@ -1,9 +1,10 @@
 //! Reading the file.
 
 use crate::entries::{Entries, Lined, Mistake, Mistakes};
+use crate::reservation::{last_slots, whole};
 use crate::{
-    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, PORT, PRIORITIES, Partition, PartitionLimits, SERVERS_MAX,
-    SchedulingPolicy, read_time,
+    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, PORT, PRIORITIES, Partition, PartitionLimits, RESERVATIONS_MAX,
+    Reservation, SERVERS_MAX, SLICE_MS, SLICES_MS, SchedulingPolicy, read_time,
 };
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -70,16 +71,19 @@ impl<'t> ClusterReader<'t> {
         let launch = entries.text("launch");
         let launch = launch.and_then(|given| self.understood(&given, given.value.parse::<Launch>()));
         let port = entries.count("port", 1..=usize::from(u16::MAX)).and_then(|port| u16::try_from(port).ok());
+        let slice_ms = entries.count("slice_ms", SLICES_MS).unwrap_or(SLICE_MS);
         let servers = entries.texts("servers");
         let default = entries.text("default");
         let members = self.members(entries.tables("member", "a member"), entries.line)?;
         let servers = self.servers(servers, &members);
         let mut partitions = self.partitions(entries.tables("partition", "a partition"), &members);
+        let reserved = entries.tables("reservation", "a reservation");
         entries.end();
         let name = name?.value;
         if partitions.is_empty() {
             partitions.push(Partition::new(name.clone(), members.all.iter().map(Member::host).collect()));
         }
+        let reservations = self.reservations(reserved, &partitions, &members);
         if let Some(default) = default {
             match partitions.iter().position(|partition| partition.name == default.value) {
                 Some(at) => partitions[..=at].rotate_right(1),
@@ -87,7 +91,8 @@ impl<'t> ClusterReader<'t> {
             }
         }
         let port = port.unwrap_or(PORT);
-        Some(Cluster { name, version, launch, servers, port, members: members.all, partitions })
+        let members = members.all;
+        Some(Cluster { name, version, launch, servers, port, slice_ms, members, partitions, reservations })
     }
 
     fn members(&self, written: Vec<Entries<'t>>, top: usize) -> Option<MemberList> {
@@ -178,7 +183,7 @@ impl<'t> ClusterReader<'t> {
             let read = SchedulingPolicy::ALL.into_iter().find(|policy| policy.name() == given.value);
             self.understood(
                 &given,
-                read.ok_or_else(|| format!("policy = '{}', allowed are other and fifo", given.value)),
+                read.ok_or_else(|| format!("policy = '{}', allowed are other, fifo and gang", given.value)),
             )
         });
         let device = entries.text("device").and_then(|given| {
@@ -264,6 +269,78 @@ impl<'t> ClusterReader<'t> {
             Some(member)
         });
         each.collect()
+    }
+
+    fn reservations(
+        &self,
+        written: Vec<Entries<'t>>,
+        partitions: &[Partition],
+        members: &MemberList,
+    ) -> Vec<Reservation> {
+        if let Some(beyond) = written.get(RESERVATIONS_MAX) {
+            let most = format!("a cluster may have {RESERVATIONS_MAX}");
+            self.mistakes.tell(beyond.line, format!("{} reservations; {most}", written.len()));
+            return Vec::new();
+        }
+        let mut names = HashSet::new();
+        let read = written.into_iter().filter_map(|entries| {
+            let (line, reservation) = self.reservation(entries, partitions, members)?;
+            if !names.insert(reservation.name.clone()) {
+                self.mistakes.tell(line, format!("reservation '{}' is there twice", reservation.name));
+            }
+            Some(reservation)
+        });
+        read.collect()
+    }
+
+    fn reservation(
+        &self,
+        mut entries: Entries<'t>,
+        partitions: &[Partition],
+        members: &MemberList,
+    ) -> Option<(usize, Reservation)> {
+        let name = entries.needed_text("name");
+        let on = entries.needed_text("partition");
+        let named = entries.texts("members").map(|named| named.value);
+        let slots = entries.count("slots", 1..=MEMBERS_MAX * RANKS_MAX);
+        let (from, until) = (entries.needed_moment("from"), entries.needed_moment("until"));
+        let users = entries.texts("users").map(|users| self.accounts(users.value, "user")).unwrap_or_default();
+        let (line, entries_line) = (name.as_ref().map_or(entries.line, |name| name.line), entries.line);
+        entries.end();
+        let (name, on) = (name?, on?);
+        self.check_name(&name, "reservation");
+        let (from, until) = (from?, until?);
+        if from.value >= until.value {
+            self.tell(&until, "until is not after from".to_owned());
+        }
+        let Some(partition) = partitions.iter().find(|partition| partition.name == on.value) else {
+            self.tell(&on, format!("partition = '{}', which is none", on.value));
+            return None;
+        };
+        let hosts = match (&named, slots) {
+            (Some(_), Some(_)) => {
+                self.mistakes.tell(entries_line, "a reservation has members or slots, not both".to_owned());
+                return None;
+            }
+            (None, Some(slots)) => last_slots(partition, slots),
+            (None, None) => whole(partition.hosts.iter().filter_map(|host| members.named(&host.name))),
+            (Some(named), None) => {
+                let chosen = self.named(named, members);
+                for given in named.iter().filter(|given| members.named(&given.value).is_some()) {
+                    if !partition.hosts.iter().any(|host| host.name == given.value) {
+                        self.tell(given, format!("'{}' is not in partition '{}'", given.value, partition.name));
+                    }
+                }
+                whole(chosen.into_iter())
+            }
+        };
+        let reserved: usize = hosts.iter().map(|host| host.slots).sum();
+        if slots.is_some_and(|slots| slots > reserved) {
+            let has = format!("partition '{}' has {reserved}", partition.name);
+            self.mistakes.tell(line, format!("slots = {}, and {has}", slots.unwrap_or_default()));
+        }
+        let (name, partition) = (name.value, partition.name.clone());
+        Some((line, Reservation { name, partition, slots, hosts, from: from.value, until: until.value, users }))
     }
 
     fn features(&self, entries: &mut Entries<'t>) -> Vec<String> {

@@ -17,7 +17,8 @@
 //! What is read is a claim. It is checked as a file is, by writing it as one.
 
 use crate::{
-    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, Partition, SchedulingPolicy, read, read_time, show_time, write,
+    Cluster, MEMBERS_MAX, Member, PARTITIONS_MAX, Partition, RESERVATIONS_MAX, Reservation, SLICE_MS, SchedulingPolicy,
+    read, read_moment, read_time, show_moment, show_time, write,
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -61,7 +62,9 @@ pub fn records(cluster: &Cluster) -> Vec<RecordBlock> {
     let partitions = partitions.map(|(at, partition)| split("partition", at, of_partition(partition, &places)));
     let mut blocks: Vec<RecordBlock> = Vec::new();
     let mut room = 0;
-    for record in members.chain(partitions).flatten() {
+    let reservations = cluster.reservations.iter().enumerate();
+    let reservations = reservations.map(|(at, one)| split("reservation", at, of_reservation(one, &places)));
+    for record in members.chain(partitions).chain(reservations).flatten() {
         let bytes = record.iter().map(|text| text.len() + 1).sum();
         if room < bytes {
             let name = block_name(blocks.len(), cluster.version);
@@ -100,6 +103,12 @@ fn of_cluster(cluster: &Cluster, blocks: usize) -> Texts {
     texts.push(format!("port={}", cluster.port));
     texts.push(format!("members={}", cluster.members.len()));
     texts.push(format!("partitions={}", cluster.partitions.len()));
+    if !cluster.reservations.is_empty() {
+        texts.push(format!("reservations={}", cluster.reservations.len()));
+    }
+    if cluster.slice_ms != SLICE_MS {
+        texts.push(format!("slice_ms={}", cluster.slice_ms));
+    }
     texts.push(format!("blocks={blocks}"));
     texts
 }
@@ -133,8 +142,26 @@ fn of_partition(partition: &Partition, places: &BTreeMap<&str, usize>) -> Texts 
     texts.push(format!("highest={}", limits.highest));
     texts.push(format!("policy={}", partition.policy.name()));
     texts.extend(partition.device.as_ref().map(|device| format!("device={device}")));
+    texts.extend(texts_of_hosts(&partition.hosts, places));
+    texts
+}
+
+fn of_reservation(reservation: &Reservation, places: &BTreeMap<&str, usize>) -> Texts {
+    let mut texts = vec![format!("name={}", reservation.name), format!("partition={}", reservation.partition)];
+    texts.push(format!("from={}", show_moment(reservation.from)));
+    texts.push(format!("until={}", show_moment(reservation.until)));
+    texts.extend(each("user", &reservation.users));
+    match reservation.slots {
+        Some(slots) => texts.push(format!("slots={slots}")),
+        None => texts.extend(texts_of_hosts(&reservation.hosts, places)),
+    }
+    texts
+}
+
+fn texts_of_hosts(hosts: &[Host], places: &BTreeMap<&str, usize>) -> Texts {
+    let mut texts = Vec::new();
     let mut ranges = String::new();
-    for range in ranges_of(partition.hosts.iter().map(|host| places[host.name.as_str()])) {
+    for range in ranges_of(hosts.iter().map(|host| places[host.name.as_str()])) {
         if ranges.len() + range.len() + "members= ".len() > TEXT_BYTES {
             texts.push(format!("members={ranges}"));
             ranges.clear();
@@ -165,6 +192,8 @@ pub struct ZoneHead {
     pub blocks: usize,
     members: usize,
     partitions: usize,
+    reservations: usize,
+    slice_ms: usize,
     name: String,
     servers: Vec<String>,
     port: u16,
@@ -188,6 +217,8 @@ pub fn read_head(records: &[Texts]) -> Result<ZoneHead, String> {
         blocks: head.number("blocks", BLOCKS_MAX)?,
         members: head.number("members", MEMBERS_MAX)?,
         partitions: head.number("partitions", PARTITIONS_MAX)?,
+        reservations: head.maybe("reservations")?.unwrap_or(0).min(RESERVATIONS_MAX),
+        slice_ms: head.maybe("slice_ms")?.unwrap_or(SLICE_MS),
         name: head.text("name")?.to_owned(),
         servers: head.all("server").map(str::to_owned).collect(),
         port: head.number("port", u16::MAX)?,
@@ -209,8 +240,10 @@ pub fn read_blocks(head: &ZoneHead, records: &[Texts]) -> Result<Cluster, Vec<St
     let members = members.map_err(one)?;
     let partitions = (0..head.partitions).map(|at| things.one("partition", at)?.partition(&members));
     let partitions = partitions.collect::<Result<Vec<Partition>, String>>().map_err(one)?;
-    let ZoneHead { name, version, servers, port, .. } = head.clone();
-    let claimed = Cluster { name, version, launch: None, servers, port, members, partitions };
+    let reservations = (0..head.reservations).map(|at| things.one("reservation", at)?.reservation(&members));
+    let reservations = reservations.collect::<Result<Vec<Reservation>, String>>().map_err(one)?;
+    let ZoneHead { name, version, servers, port, slice_ms, .. } = head.clone();
+    let claimed = Cluster { name, version, launch: None, servers, port, slice_ms, members, partitions, reservations };
     read(&write(&claimed)).map_err(|mistakes| mistakes.into_iter().map(|mistake| mistake.what).collect())
 }
 
@@ -320,6 +353,23 @@ impl<'r> Thing<'r> {
             limits.time = Some(read_time(time).ok_or_else(|| bad("time", time))?);
         }
         Ok(partition)
+    }
+
+    fn reservation(&self, members: &[Member]) -> Result<Reservation, String> {
+        let moment = |key| {
+            let text = self.text(key)?;
+            read_moment(text).ok_or_else(|| format!("{} has {key}={}, which is none", self.what, text.escape_debug()))
+        };
+        let slots = self.maybe("slots")?;
+        Ok(Reservation {
+            name: self.text("name")?.to_owned(),
+            partition: self.text("partition")?.to_owned(),
+            slots,
+            hosts: if slots.is_some() { Vec::new() } else { self.hosts(members)? },
+            from: moment("from")?,
+            until: moment("until")?,
+            users: self.list("user"),
+        })
     }
 
     fn hosts(&self, members: &[Member]) -> Result<Vec<Host>, String> {

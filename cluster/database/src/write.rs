@@ -1,6 +1,6 @@
 //! Writing a file.
 
-use crate::{Cluster, Member, Partition, SchedulingPolicy, show_time};
+use crate::{Cluster, Member, Partition, Reservation, SLICE_MS, SchedulingPolicy, show_moment, show_time};
 use std::fmt::{Display, Write as _};
 use weft_cluster::hosts::{Host, Launch};
 
@@ -10,8 +10,10 @@ pub fn write(cluster: &Cluster) -> String {
     lines.extend(cluster.launch.as_ref().map(|launch| format!("launch = {}", quoted(&launch.to_string()))));
     lines.push(format!("servers = {}", list(&cluster.servers)));
     lines.push(format!("port = {}", cluster.port));
+    lines.extend((cluster.slice_ms != SLICE_MS).then(|| format!("slice_ms = {}", cluster.slice_ms)));
     cluster.members.iter().for_each(|member| lines.extend(lines_of_member(member)));
     cluster.partitions.iter().for_each(|partition| lines.extend(lines_of_partition(partition)));
+    cluster.reservations.iter().for_each(|reservation| lines.extend(lines_of_reservation(reservation)));
     lines.iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
@@ -43,6 +45,51 @@ fn lines_of_partition(partition: &Partition) -> impl Iterator<Item = String> {
         (partition.policy != SchedulingPolicy::Other).then(|| format!("policy = {}", quoted(partition.policy.name()))),
     );
     lines.into_iter()
+}
+
+fn lines_of_reservation(reservation: &Reservation) -> impl Iterator<Item = String> {
+    let mut lines = vec!["\n[[reservation]]".to_owned(), format!("name = {}", quoted(&reservation.name))];
+    lines.push(format!("partition = {}", quoted(&reservation.partition)));
+    let names: Vec<&str> = reservation.hosts.iter().map(|host| host.name.as_str()).collect();
+    lines.push(match reservation.slots {
+        Some(slots) => format!("slots = {slots}"),
+        None => format!("members = {}", list(&names)),
+    });
+    lines.push(format!("from = {}", show_moment(reservation.from)));
+    lines.push(format!("until = {}", show_moment(reservation.until)));
+    lines.push(format!("users = {}", list(&reservation.users)));
+    lines.into_iter()
+}
+
+/// The text with one more reservation; what stands there stays as it is.
+pub fn with_reservation(text: &str, reservation: &Reservation) -> String {
+    let lines: String = lines_of_reservation(reservation).map(|line| line + "\n").collect();
+    format!("{}\n{lines}", text.trim_end_matches('\n'))
+}
+
+/// The text without the reservations of these names. `None` where it is none that [`read`](crate::read) takes.
+pub fn without_reservations(text: &str, is_out: impl Fn(&str) -> bool) -> Option<String> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut spans = Vec::new();
+    for one in document.get_ref().get("reservation").and_then(|all| all.get_ref().as_array())?.iter() {
+        let name = one.get_ref().as_table()?.get("name")?.get_ref().as_str()?;
+        spans.extend(is_out(name).then(|| one.span()));
+    }
+    let mut left = String::new();
+    let mut at = 0;
+    for span in spans {
+        // The table of such an entry is where its header is; it goes on to the next header.
+        let begin = text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+        let header = text[begin..].find('\n').map_or(text.len(), |end| begin + end + 1);
+        let mut next = text[header..].split_inclusive('\n').scan(header, |from, line| {
+            *from += line.len();
+            Some((*from - line.len(), line))
+        });
+        let end = next.find(|(_, line)| line.trim_start().starts_with('[')).map_or(text.len(), |(at, _)| at);
+        left.push_str(text.get(at..begin)?);
+        at = end;
+    }
+    Some(left + &text[at..])
 }
 
 fn list(values: &[impl Display]) -> String {

@@ -134,3 +134,60 @@ fn a_grant_of_which_its_member_does_not_tell_is_in_doubt_and_then_taken_back() {
     assert_eq!(orders.jobs_of("a"), [(JobName::new("a", 2), vec!["b".to_owned()])]);
     assert_eq!(orders.jobs_of("b"), []);
 }
+
+/// A course of bob on `b`, whole or a part of it.
+fn reserved(part: &str) -> Cluster {
+    let times = "from = 1970-01-01T00:01:40Z\nuntil = 1970-01-01T00:03:20Z\nusers = [\"bob\"]";
+    cluster(&format!("[[reservation]]\nname = \"course\"\npartition = \"all\"\n{part}\n{times}"))
+}
+
+fn of_bob(number: u64, ranks: usize) -> JobWish {
+    JobWish { user: "bob".to_owned(), ..wish(number, ranks, None) }
+}
+
+#[test]
+fn what_is_reserved_is_kept_for_its_users_while_it_is() {
+    let cluster = reserved("members = [\"b\"]");
+    let ask_at = |now, wish| ask(&mut Orders::default(), &cluster, now, vec![wish]);
+    assert_eq!(ask_at(100, wish(1, 5, None)), [0_u64; 0]);
+    assert_eq!(ask_at(100, wish(1, 4, None)), [1], "of the other member");
+    assert_eq!(ask_at(199, of_bob(1, 8)), [1]);
+    assert_eq!(ask_at(200, wish(1, 5, None)), [1]);
+}
+
+#[test]
+fn a_job_gets_what_is_reserved_for_others_where_it_ends_before() {
+    let cluster = reserved("members = [\"b\"]");
+    let ask_at = |now, wish| ask(&mut Orders::default(), &cluster, now, vec![wish]);
+    assert_eq!(ask_at(10, wish(1, 8, Some(90))), [1]);
+    assert_eq!(ask_at(10, wish(1, 8, Some(91))), [0_u64; 0]);
+    assert_eq!(ask_at(10, wish(1, 8, None)), [0_u64; 0]);
+}
+
+#[test]
+fn slots_that_are_reserved_are_counted_with_those_that_their_users_have() {
+    let (cluster, mut orders) = (reserved("slots = 6"), Orders::default());
+    let on = |orders: &mut Orders, wish: JobWish| {
+        orders.enqueue(wish);
+        match orders.decide(&cluster, 100, idle).pop() {
+            Some((_, OrderVerdict::Granted(hosts))) => format!("{hosts:?}"),
+            Some((_, OrderVerdict::Waits { reason, .. })) => reason,
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!(on(&mut orders, of_bob(1, 3)), r#"[("a", 3)]"#, "three of a, of which two are reserved");
+    assert_eq!(on(&mut orders, wish(2, 1, None)), r#"[("a", 1)]"#);
+    let reason = "1 ranks, and partition 'all' has 0 free slots that reservation 'course' leaves";
+    assert_eq!(on(&mut orders, wish(3, 1, None)), reason);
+    orders.forget_wish(&JobName::new("a", 3));
+    assert_eq!(on(&mut orders, of_bob(4, 4)), r#"[("b", 4)]"#);
+}
+
+#[test]
+fn who_waits_for_the_end_of_a_reservation_lets_those_go_before_that_end_until_then() {
+    let (cluster, mut orders) = (reserved("members = [\"b\"]"), Orders::default());
+    assert_eq!(ask(&mut orders, &cluster, 100, vec![wish(1, 8, None), wish(2, 4, None)]), [0_u64; 0]);
+    assert_eq!(ask(&mut orders, &cluster, 100, vec![wish(3, 4, Some(100)), wish(4, 1, Some(101))]), [3]);
+    orders.release(&JobName::new("a", 3));
+    assert_eq!(ask(&mut orders, &cluster, 200, vec![]), [1]);
+}

@@ -15,7 +15,7 @@ fn partition(members: usize) -> impl Strategy<Value = (Partition, Vec<usize>)> {
     let limits =
         (prop::option::of(1..4096_usize), prop::option::of(1..=300_000_000_u64), prop::option::of(1..99_usize));
     let order = Just((0..members).collect::<Vec<_>>()).prop_shuffle();
-    (rights, limits, order, 1..=members, any::<bool>()).prop_map(|(rights, limits, mut order, count, fifo)| {
+    (rights, limits, order, 1..=members, 0..3_usize).prop_map(|(rights, limits, mut order, count, policy)| {
         let (users, groups, priority, above, exclusive) = rights;
         let (ranks, time, processes) = limits;
         order.truncate(count);
@@ -24,7 +24,7 @@ fn partition(members: usize) -> impl Strategy<Value = (Partition, Vec<usize>)> {
         partition.limits =
             PartitionLimits { ranks, time: time.map(Duration::from_secs), processes, highest, exclusive };
         (partition.users, partition.groups, partition.priority) = (users, groups, priority);
-        partition.policy = if fifo { SchedulingPolicy::Fifo } else { SchedulingPolicy::Other };
+        partition.policy = SchedulingPolicy::ALL[policy];
         partition.device = exclusive.then(|| "shm,tcp".to_owned());
         (partition, order)
     })
@@ -43,6 +43,8 @@ prop_compose! {
         servers in 1..=members.len().min(SERVERS_MAX),
         version in 0..=u64::MAX >> 1,
         port in 1..=u16::MAX,
+        slice_ms in SLICES_MS,
+        reserved in prop::collection::vec((0..1_u64 << 37, 1..1_u64 << 36, any::<bool>(), 0..3_usize), 0..4),
         mut members in Just(members),
     ) -> Cluster {
         members.iter_mut().enumerate().for_each(|(at, member)| member.name = format!("{}.{at}", member.name));
@@ -52,9 +54,23 @@ prop_compose! {
             let host = |at: usize| Host { slots: members[at].slots.min(most), ..members[at].host() };
             partition.hosts = order.into_iter().map(host).collect();
             partition
+        }).collect::<Vec<_>>();
+        let reservations = reserved.into_iter().enumerate().map(|(at, (from, seconds, is_slots, users))| {
+            let partition: &Partition = &partitions[at % partitions.len()];
+            let slots = partition.slots() / 2;
+            let slots = (is_slots && slots > 0).then_some(slots);
+            let member = |host: &Host| members.iter().find(|member| member.name == host.name).expect("a member").host();
+            let hosts = match slots {
+                Some(slots) => crate::reservation::last_slots(partition, slots),
+                None => partition.hosts.iter().map(member).collect(),
+            };
+            let (name, partition) = (format!("r{at}"), partition.name.clone());
+            let users = (0..users).map(|at| format!("user{at}")).collect();
+            Reservation { name, partition, slots, hosts, from, until: from + seconds, users }
         }).collect();
         let servers = members.iter().rev().take(servers).map(|member| member.name.clone()).collect();
-        Cluster { name: "lab".to_owned(), version, launch: None, servers, port, members, partitions }
+        let (name, launch) = ("lab".to_owned(), None);
+        Cluster { name, version, launch, servers, port, slice_ms, members, partitions, reservations }
     }
 }
 

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use std::fmt::Write as _;
 
 mod forms;
+mod reserved;
 
 const LAB: &str = r#"
 name = "lab"
@@ -242,7 +243,7 @@ highest = 2
         "line 18: 'a b' is no name of a user",
         "line 19: groups is of the kind string, allowed is a list",
         "line 20: priority = 40, allowed is -19 to 20",
-        "line 21: policy = 'idle', allowed are other and fifo",
+        "line 21: policy = 'idle', allowed are other, fifo and gang",
         "line 22: time = '2 hours', allowed are times as 90s, 30m, 2h, 1d12h",
         "line 23: processes = 0, allowed is 1 to 4096",
         "line 24: exclusive is of the kind string, allowed is true or false",

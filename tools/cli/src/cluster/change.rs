@@ -1,6 +1,6 @@
 //! A new file, and changes by an editor.
 
-use super::file::{self, ClusterFile, Slips};
+use super::file::{self, Slips};
 use super::{FRONT, InitArguments};
 use crate::hosts;
 use crate::reach::launch_of_environment;
@@ -9,6 +9,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
 use weft_cluster::hosts::{Host, parse_list};
+use weft_database::Cluster;
 
 fn slip(what: String) -> Slips {
     vec![what]
@@ -81,15 +82,23 @@ pub fn edit() -> Result<i32, Slips> {
 }
 
 fn take_over(path: &Path, draft: &Path, before: &str, text: &str) -> Result<i32, Slips> {
+    let cluster = replace(path, before, text)?;
+    let _ = fs::remove_file(draft);
+    println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
+    Ok(0)
+}
+
+/// Writes a text that has no mistakes as the next version, and keeps the last one.
+///
+/// # Errors
+/// It cannot be written.
+pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> {
     let failed = |error: io::Error| slip(format!("'{}': {error}", path.display()));
     // A file with mistakes has no version; what comes after it is the first again.
     let old = weft_database::read(before).map_or(0, |cluster| cluster.version);
     file::write(&path.with_extension(format!("toml.{old}")), before).map_err(failed)?;
     file::write(path, &weft_database::with_version(text, old + 1)).map_err(failed)?;
-    let _ = fs::remove_file(draft);
-    let ClusterFile { cluster, .. } = file::load(path.to_owned())?;
-    println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
-    Ok(0)
+    file::load(path.to_owned()).map(|file| file.cluster)
 }
 
 fn run_editor(draft: &Path) -> Result<(), Slips> {

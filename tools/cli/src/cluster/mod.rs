@@ -1,6 +1,6 @@
 //! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
 //!
-//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it,
+//! `file` finds it and writes it, `change` and `reserve` have what changes it, `members` brings it to the members, `show` prints it,
 //! `export` writes it as a zone, and `daemons` starts what serves it. What it may say is the crate `weft-database`.
 
 mod change;
@@ -8,6 +8,7 @@ mod daemons;
 mod export;
 pub mod file;
 mod members;
+mod reserve;
 mod show;
 
 use crate::reach::are_here;
@@ -47,6 +48,8 @@ pub enum ClusterCommand {
     },
     /// Change the file in your editor (VISUAL, EDITOR, else vi). What has mistakes is not taken; the last version is kept.
     Edit,
+    /// Keep hosts or slots of a partition for some users for a while, or show what is reserved.
+    Reserve(reserve::ReserveArguments),
     /// Bring the file to all members. One that has a newer version keeps it.
     Apply,
     /// Start the daemon of each member, which counts slots, lets jobs in and keeps records.
@@ -93,6 +96,7 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Check { offline } => check(offline),
         ClusterCommand::Show { json } => show::show(json),
         ClusterCommand::Edit => change::edit(),
+        ClusterCommand::Reserve(given) => reserve::reserve(&given),
         ClusterCommand::Apply => members::apply(),
         ClusterCommand::Start => daemons::start(),
         ClusterCommand::Stop => daemons::stop(),

@@ -2,7 +2,7 @@
 
 use super::file::{self, ClusterFile, Slips};
 use weft_cluster::hosts::Host;
-use weft_database::{Cluster, Member, Partition, SchedulingPolicy, show_time};
+use weft_database::{Cluster, Member, Partition, Reservation, SchedulingPolicy, show_time};
 
 pub fn show(json: bool) -> Result<i32, Slips> {
     let ClusterFile { path, cluster, .. } = file::find()?;
@@ -23,6 +23,10 @@ pub fn show(json: bool) -> Result<i32, Slips> {
     let width = cluster.partitions.iter().map(|partition| partition.name.len()).max().unwrap_or(0);
     for partition in &cluster.partitions {
         println!("  {:width$}  {}", partition.name, of_partition(partition));
+    }
+    if !cluster.reservations.is_empty() {
+        println!("\nreservations");
+        super::reserve::lines(&cluster, super::reserve::now()).iter().for_each(|line| println!("  {line}"));
     }
     Ok(0)
 }
@@ -73,8 +77,16 @@ fn as_json(cluster: &Cluster) -> serde_json::Value {
             "processes": limits.processes, "highest": limits.highest, "exclusive": limits.exclusive,
         })
     };
+    let reservation = |one: &Reservation| {
+        serde_json::json!({
+            "name": one.name, "partition": one.partition, "from": one.from, "until": one.until, "users": one.users,
+            "hosts": one.hosts.iter().map(host).collect::<Vec<_>>(),
+        })
+    };
     serde_json::json!({
         "name": cluster.name, "version": cluster.version, "servers": cluster.servers, "port": cluster.port,
+        "slice_ms": cluster.slice_ms,
+        "reservations": cluster.reservations.iter().map(reservation).collect::<Vec<_>>(),
         "members": cluster.members.iter().map(member).collect::<Vec<_>>(),
         "partitions": cluster.partitions.iter().map(partition).collect::<Vec<_>>(),
     })
