@@ -8,6 +8,7 @@ use crate::orders::HeldSlots;
 use crate::report::HostReport;
 use crate::seal::{self, Preamble, SealedReader, SealedWriter, Secret, message};
 use crate::seen::JobRanks;
+use crate::turns::table::HostTurns;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -69,6 +70,10 @@ pub enum Errand {
     Adopt { text: String },
     /// What the ranks on a host do.
     Ranks,
+    /// The jobs of a host that take turns, from the server in charge.
+    Turns { server: String, turns: HostTurns },
+    /// What time it is there, in nanoseconds of a clock that nobody sets.
+    Clock,
 }
 
 /// What comes back.
@@ -81,6 +86,7 @@ pub enum Response {
     Ranks(Vec<JobRanks>),
     Holds(bool),
     Version(u64),
+    Clock(u64),
     Failed(String),
 }
 

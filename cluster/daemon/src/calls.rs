@@ -2,6 +2,7 @@
 
 use crate::between::{DaemonLetter, Errand, Response, Responses, write_all};
 use crate::daemon::Daemon;
+use crate::door::Preference;
 use crate::report::now;
 use crate::seal::{SealedReader, SealedWriter, message};
 use std::cell::RefCell;
@@ -106,10 +107,16 @@ impl Daemon {
                 self.decide();
                 Response::Last(ClusterReply::Done)
             }
+            Errand::Turns { server, turns } => {
+                self.heed_turns(server, turns);
+                Response::Last(ClusterReply::Done)
+            }
+            Errand::Clock => Response::Clock(weft_kernel::now()),
             Errand::Holds { job } => Response::Holds(self.holds(&job)),
             Errand::Admit { job, user, priority, partition } => {
                 let first = self.runs_first(partition.as_deref(), priority);
-                match self.tickets.borrow_mut().admit(job, user, priority, first) {
+                let how = Preference { priority, first, takes_turns: self.takes_turns(partition.as_deref()) };
+                match self.tickets.borrow_mut().admit(job, user, how) {
                     Ok(pass) => Response::Admitted(pass),
                     Err(error) => Response::Failed(error.to_string()),
                 }

@@ -16,10 +16,10 @@ use crate::records::Records;
 use crate::report::HostReport;
 use crate::seal::Secret;
 use crate::seen::Glance;
+use crate::turns::state::Turns;
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::{Notify, mpsc};
@@ -73,9 +73,8 @@ pub struct Daemon {
     /// Somebody who may has asked it to end.
     pub stop: Notify,
     pub askers: Askers,
+    pub turns: Turns,
     pub glance: Glance,
-    /// Where the page is.
-    pub page: RefCell<Option<SocketAddr>>,
 }
 
 impl Daemon {
@@ -105,10 +104,11 @@ impl Daemon {
             changed: Notify::new(),
             stop: Notify::new(),
             askers: Askers::default(),
+            turns: Turns::default(),
             glance: Glance::default(),
-            page: RefCell::default(),
         });
         daemon.find_jobs_again()?;
+        daemon.find_turns_again()?;
         Ok(daemon)
     }
 

@@ -30,13 +30,13 @@ pub const VARIABLE: &str = "WEFTD_ADMISSION";
 const VALID: Duration = Duration::from_secs(60);
 /// Tickets of one user that are out at the same time.
 const MOST_TICKETS: usize = 2048;
-/// How long a daemon that does not answer may take to begin again, and between two looks for it.
+/// How long the daemon of this host may take to begin again, and between two looks for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 /// How long the other side may take to hear how the command has ended: it may be cut off for a while.
 const LAST: Duration = SILENCE;
 /// A host that says nothing for so long, and answers nothing, is given up.
-const SILENCE: Duration = Duration::from_secs(30);
+pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// Whom a door is for.
 #[derive(Clone, Serialize, Deserialize)]
@@ -48,6 +48,16 @@ pub struct Admission {
     priority: i32,
     /// The real-time priority, where it has one.
     first: Option<i32>,
+    /// Whether its partition's jobs take turns.
+    pub takes_turns: bool,
+}
+
+/// How the kernel runs a job's processes.
+#[derive(Clone, Copy, Default)]
+pub struct Preference {
+    pub priority: i32,
+    pub first: Option<i32>,
+    pub takes_turns: bool,
 }
 
 /// Jobs that may enter, and those that have.
@@ -63,14 +73,16 @@ impl Tickets {
     ///
     /// # Errors
     /// Too many are let in, or the system gives no random numbers.
-    pub fn admit(&mut self, job: JobName, user: String, priority: i32, first: Option<i32>) -> Result<Pass> {
+    pub fn admit(&mut self, job: JobName, user: String, how: Preference) -> Result<Pass> {
         self.given.retain(|_, (_, since)| since.elapsed() < VALID);
         if self.given.values().filter(|(given, _)| given.user == user).count() >= MOST_TICKETS {
             bail!("{MOST_TICKETS} jobs of user '{user}' are about to enter already");
         }
         let (ticket, secret): (TicketId, Secret) = (random()?, random()?);
         let pass = Pass { addresses: Vec::new(), ticket: hex(&ticket), secret: hex(&secret) };
-        self.given.insert(ticket, (Admission { ticket, secret, job, user, priority, first }, Instant::now()));
+        let Preference { priority, first, takes_turns } = how;
+        let admission = Admission { ticket, secret, job, user, priority, first, takes_turns };
+        self.given.insert(ticket, (admission, Instant::now()));
         Ok(pass)
     }
 
@@ -271,8 +283,8 @@ pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
         let pass = ask_for_pass(&job, host).await?;
         match connect(&pass).await {
             Ok(connected) => break connected,
-            Err(error) if begun.elapsed() > PATIENCE => return Err(error.context(format!("host '{host}'"))),
-            // Its daemon has ended since it gave the ticket, and may begin again: then another one is good.
+            Err(error) if begun.elapsed() > SILENCE => return Err(error.context(format!("host '{host}'"))),
+            // Its daemon has ended since it gave the ticket, or the host is cut off: then another one may be good.
             Err(_) => tokio::time::sleep(AGAIN).await,
         }
     };
@@ -297,7 +309,8 @@ async fn ask_for_pass(job: &JobName, host: &str) -> Result<Pass> {
     let begun = Instant::now();
     loop {
         let asked = ClusterClient::find().and_then(|daemon| match daemon {
-            Some(mut daemon) => daemon.ask(&demand),
+            // The host may have to be waited for.
+            Some(mut daemon) => daemon.begin_asking(&demand).and_then(|()| daemon.reply()),
             None => Err(std::io::Error::other("no daemon runs on this host")),
         });
         match asked {
@@ -349,7 +362,7 @@ mod tests {
     #[test]
     fn a_ticket_is_good_once() {
         let mut tickets = Tickets::default();
-        let pass = tickets.admit(JobName::new("node1", 1), "ann".to_owned(), 0, None).expect("admitted");
+        let pass = tickets.admit(JobName::new("node1", 1), "ann".to_owned(), Preference::default()).expect("admitted");
         let ticket = unhex(&pass.ticket).expect("digits");
         let admission = tickets.take(ticket).expect("known");
         assert_eq!(hex(&admission.secret), pass.secret);

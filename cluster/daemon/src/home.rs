@@ -8,12 +8,13 @@ use crate::launcher::{LauncherProcess, start_of, uids_of};
 use crate::records::BegunJob;
 use crate::report::{RunningJob, now};
 use crate::ring::SeenLog;
+use crate::turns::tree::ProcessMark;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 use weft_records::{JobRecord, ProgramRecord};
-use weft_requests::{Grant, JobName};
+use weft_requests::{Grant, JobName, JobView};
 
 /// The jobs of this host.
 #[derive(Default)]
@@ -71,6 +72,13 @@ impl Home {
     /// How many jobs a user has.
     pub fn count_of(&self, uid: u32) -> usize {
         self.jobs.borrow().values().filter(|job| job.begun.uid == uid).count()
+    }
+
+    /// The launchers of jobs.
+    pub fn launchers(&self, is_meant: impl Fn(&JobView) -> bool) -> Vec<ProcessMark> {
+        let jobs = self.jobs.borrow();
+        let meant = jobs.values().map(|job| &job.begun).filter(|begun| begun.began != 0 && is_meant(&begun.view));
+        meant.map(|begun| ProcessMark { pid: begun.pid, began: begun.began }).collect()
     }
 
     /// What is told of the jobs.

@@ -142,6 +142,8 @@ fn errands() -> Vec<Value> {
         json!({"Granted": {"job": "two.5", "held": held}}),
         json!({"Over": {"job": "two.5"}}),
         json!({"Holds": {"job": "one.1"}}),
+        json!({"Turns": {"server": "two", "turns": {"rows": 2, "slice_ms": 0, "jobs": {"two.9": 1}}}}),
+        json!("Clock"),
         json!({"Admit": {"job": "two.6", "user": "ann", "priority": 0, "partition": "lab"}}),
         json!({"Heed": report}),
         json!({"Still": {"member": "two", "load": load}}),

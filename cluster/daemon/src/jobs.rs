@@ -10,6 +10,7 @@ use crate::report::now;
 use crate::ring::SeenLog;
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, setpriority_process};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::rc::Rc;
@@ -29,8 +30,9 @@ const GRACE: u64 = 30;
 const LOOK: Duration = Duration::from_secs(1);
 /// Jobs of one user whose launchers are on this host.
 pub const MOST_JOBS: usize = 1024;
-/// How long the daemon of a member that a job enters may take to begin again.
+/// How long the daemon of a member that a job enters may take to begin again, and how long the member may be cut off.
 const BEGINS: Duration = Duration::from_secs(3);
+const REACHED: Duration = door::SILENCE;
 /// Between two attempts to find a server for a job that waits, or to let one in.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -76,6 +78,7 @@ impl Daemon {
         self.keep(|records| records.begin(&begun));
         let job = self.home.add(Launched::new(begun));
         self.prefer(&job);
+        self.give_turns();
         self.watch(&job);
         job
     }
@@ -267,17 +270,17 @@ impl Daemon {
             bail!("job {job} has no room on '{host}'");
         }
         let JobView { user, priority, partition, .. } = view;
+        let addresses = self.addresses_of(host).await?;
         let errand = Errand::Admit { job: job.clone(), user, priority, partition };
         let begun = Instant::now();
         let response = loop {
             match self.ask_once(host, errand.clone()).await {
-                // Its daemon may just be beginning again.
-                Err(_) if begun.elapsed() < BEGINS => tokio::time::sleep(AGAIN).await,
+                Err(error) if begun.elapsed() < patience(&error) => tokio::time::sleep(AGAIN).await,
                 response => break response?,
             }
         };
         match response {
-            Response::Admitted(pass) => Ok(Pass { addresses: self.addresses_of(host).await?, ..pass }),
+            Response::Admitted(pass) => Ok(Pass { addresses, ..pass }),
             Response::Failed(reason) => bail!("member '{host}': {reason}"),
             other => bail!("member '{host}' answered {other:?}"),
         }
@@ -295,12 +298,21 @@ impl Daemon {
         let mut child = command.spawn()?;
         self.tickets.borrow_mut().enter(&admission.job);
         let (daemon, job) = (Rc::clone(self), admission.job.clone());
+        let pid = child.id().filter(|_| admission.takes_turns).and_then(|pid| i32::try_from(pid).ok());
+        pid.into_iter().for_each(|pid| self.note_door(&job, pid));
         tokio::task::spawn_local(async move {
             let _ = child.wait().await;
+            pid.into_iter().for_each(|pid| daemon.forget_door(&job, pid));
             daemon.tickets.borrow_mut().leave(&job);
         });
         Ok(())
     }
+}
+
+/// How long a member is tried that cannot be asked: one that refuses is there, and its daemon is not.
+fn patience(error: &anyhow::Error) -> Duration {
+    let refuses = |cause: &io::Error| cause.kind() == io::ErrorKind::ConnectionRefused;
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(refuses) { BEGINS } else { REACHED }
 }
 
 /// A job that wants room. Where nobody wants it any more, a grant that is on its way is given back.

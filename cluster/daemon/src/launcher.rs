@@ -53,9 +53,59 @@ pub fn uids_of(pid: i32) -> Option<Vec<u32>> {
 /// # Errors
 /// The kernel does not permit it.
 pub fn run_first(pid: i32, priority: i32) -> io::Result<()> {
+    set_policy(pid, libc::SCHED_FIFO, priority)
+}
+
+/// The priority of who gives jobs their turns, and of the daemon that tells it: before all jobs.
+pub const SLICER_PRIORITY: i32 = 40;
+
+/// The same for this process alone, not for what it will start.
+///
+/// # Errors
+/// The kernel does not permit it.
+pub fn run_before_jobs() -> io::Result<()> {
+    set_policy(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, SLICER_PRIORITY)
+}
+
+/// How a job's processes are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunPace {
+    /// Before all that are not real-time, in turns among themselves.
+    First,
+    AsOthers,
+}
+
+/// Sets how a thread is run. One that runs in a way of its own choice is left alone.
+///
+/// # Errors
+/// It has ended, or the kernel does not permit it.
+pub fn set_pace(thread: i32, pace: RunPace, priority: i32) -> io::Result<()> {
+    match (pace, policy_of(thread)?) {
+        (RunPace::First, (libc::SCHED_OTHER, _)) => set_policy(thread, libc::SCHED_RR, priority),
+        (RunPace::AsOthers, (libc::SCHED_RR, 1..SLICER_PRIORITY)) => set_policy(thread, libc::SCHED_OTHER, 0),
+        _ => Ok(()),
+    }
+}
+
+/// The policy and the priority of a thread.
+///
+/// # Errors
+/// It has ended.
+pub fn policy_of(thread: i32) -> io::Result<(i32, i32)> {
+    // SAFETY: it takes no pointer.
+    let policy = unsafe { libc::sched_getscheduler(thread) };
+    let mut given = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure lives through the call, which writes it.
+    if policy < 0 || unsafe { libc::sched_getparam(thread, &raw mut given) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((policy & !libc::SCHED_RESET_ON_FORK, given.sched_priority))
+}
+
+fn set_policy(pid: i32, policy: i32, priority: i32) -> io::Result<()> {
     let given = libc::sched_param { sched_priority: priority };
     // SAFETY: the structure lives through the call, which reads it.
-    if unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &raw const given) } == 0 {
+    if unsafe { libc::sched_setscheduler(pid, policy, &raw const given) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();

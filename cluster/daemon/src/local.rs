@@ -171,7 +171,7 @@ impl Daemon {
                 self.ended_jobs(asker, most).map_or_else(refused, ClusterReply::Records)
             }
             Demand::Finished { most, .. } => ClusterReply::Records(self.ended_everywhere(asker, most).await),
-            Demand::Page => match *self.page.borrow() {
+            Demand::Page => match *self.glance.page.borrow() {
                 Some(place) => ClusterReply::Page(format!("http://{place}/")),
                 None => ClusterReply::Refused("it serves no page".to_owned()),
             },

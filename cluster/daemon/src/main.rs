@@ -38,11 +38,13 @@ mod ranks;
 mod reach;
 mod records;
 mod report;
+mod reserved;
 mod ring;
 mod seal;
 mod seen;
 mod server;
 mod telling;
+mod turns;
 mod versions;
 mod view;
 mod watching;
@@ -108,6 +110,9 @@ enum DaemonCommand {
     /// Let one job in.
     #[command(hide = true)]
     Door,
+    /// Give jobs their turns.
+    #[command(hide = true)]
+    Turns,
     /// Start a command on a host of a job.
     #[command(hide = true)]
     Enter {
@@ -127,6 +132,7 @@ fn main() {
             match (given.command, given.serve) {
                 (Some(DaemonCommand::Door), _) => door::serve().await.map(|()| 0),
                 (Some(DaemonCommand::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
+                (Some(DaemonCommand::Turns), _) => turns::slicer::serve().map(|()| 0),
                 (None, Some(given)) => serve(given).await.map(|()| 0),
                 (None, None) => bail!("it is not said which cluster: weftd FILE"),
             }
@@ -195,7 +201,7 @@ async fn serve_page(daemon: &Rc<Daemon>, place: Option<SocketAddr>, token: Optio
     let token = token.map(|token| String::from_utf8_lossy(&token).trim().to_owned());
     match TcpListener::bind(place).await {
         Ok(listener) => {
-            *daemon.page.borrow_mut() = listener.local_addr().ok();
+            *daemon.glance.page.borrow_mut() = listener.local_addr().ok();
             let of = Rc::clone(daemon);
             tokio::task::spawn_local(page::serve(listener, move |is_looked_at| of.page_view(is_looked_at), token));
         }

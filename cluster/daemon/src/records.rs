@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use weft_records::JobRecord;
-use weft_requests::JobView;
+use weft_requests::{JobName, JobView};
 
 const SCHEMA: &str = "
     create table if not exists jobs (
@@ -25,6 +25,10 @@ const SCHEMA: &str = "
     create table if not exists logs (number integer primary key, finish integer not null, bytes blob not null);
     create table if not exists facts (name text primary key, value text not null);
 ";
+
+/// The names of facts that are doors begin so, and this comes behind all of them.
+const DOOR: &str = "door/";
+const DOORS_END: &str = "door0";
 
 /// Jobs that are kept, and how often the older ones are taken out.
 const MOST_KEPT: i64 = 100_000;
@@ -203,6 +207,38 @@ impl Records {
         Ok(())
     }
 
+    /// A door of a job that takes turns.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn note_door(&self, job: &JobName, pid: i32, began: u64) -> Result<()> {
+        self.remember(&format!("{DOOR}{pid}"), &serde_json::to_string(&(job, began))?)
+    }
+
+    /// # Errors
+    /// Nothing can be written.
+    pub fn forget_door(&self, pid: i32) -> Result<()> {
+        self.forget(&format!("{DOOR}{pid}"))
+    }
+
+    /// Doors that were open: job, process, and when that began.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn doors(&self) -> Result<Vec<(JobName, i32, u64)>> {
+        let mut select = self.database.prepare("select name, value from facts where name >= ?1 and name < ?2")?;
+        let rows =
+            select.query_map([DOOR, DOORS_END], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        let mut all = Vec::new();
+        for row in rows {
+            let (name, value) = row?;
+            let pid = name.strip_prefix(DOOR).and_then(|pid| pid.parse().ok());
+            let read: Option<(JobName, u64)> = serde_json::from_str(&value).ok();
+            all.extend(pid.zip(read).map(|(pid, (job, began))| (job, pid, began)));
+        }
+        Ok(all)
+    }
+
     /// # Errors
     /// The file cannot be read.
     pub fn fact(&self, name: &str) -> Result<Option<String>> {
@@ -214,7 +250,6 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_requests::JobName;
 
     fn begun(number: u64, uid: u32) -> BegunJob {
         let view = JobView {
@@ -267,6 +302,18 @@ mod tests {
         let last = MOST_KEPT as u64 + PRUNE_EVERY;
         records.begin(&begun(last, 5)).expect("written");
         assert_eq!(records.log(PRUNE_EVERY - 1).expect("read"), None, "too old");
+    }
+
+    #[test]
+    fn doors_are_known_until_they_are_closed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::open(&folder.path().join("records")).expect("opened");
+        records.remember("slots", "3").expect("written");
+        let doors = [(JobName::new("a", 1), 7, 5), (JobName::new("b", 2), 70, 6)];
+        doors.iter().for_each(|(job, pid, began)| records.note_door(job, *pid, *began).expect("written"));
+        assert_eq!(records.doors().expect("read"), doors);
+        records.forget_door(7).expect("written");
+        assert_eq!(records.doors().expect("read"), doors[1..]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::time::Instant;
 use weft_requests::{ClusterView, RankView};
 
@@ -14,6 +15,8 @@ pub struct Glance {
     pub is_asked: Cell<bool>,
     /// When somebody has looked at the page last.
     pub looked: Cell<Option<Instant>>,
+    /// Where the page is.
+    pub page: RefCell<Option<SocketAddr>>,
     /// Of this host.
     pub ranks: RanksSeen,
 }

@@ -133,6 +133,7 @@ impl Daemon {
         let jobs = report.jobs.iter().map(|job| (job.view.job.clone(), held(job))).collect();
         self.orders.borrow_mut().heed(&report.member, now(), jobs);
         let member = report.member.clone();
+        self.turns.forget(&member);
         self.heard.borrow_mut().insert(member, report);
         self.decide();
         Response::Version(version)
@@ -153,7 +154,12 @@ impl Daemon {
     }
 
     /// Decides what waits here.
-    pub fn decide(&self) {
+    pub fn decide(self: &Rc<Self>) {
+        self.decide_orders();
+        self.tell_of_turns();
+    }
+
+    fn decide_orders(&self) {
         if self.orders.borrow().waiting().is_empty() || !self.is_in_charge() || !self.knows_all() {
             return;
         }

@@ -72,9 +72,17 @@ impl ClusterClient {
     /// # Errors
     /// The daemon has gone, or says nothing.
     pub fn ask(&mut self, demand: &Demand) -> io::Result<ClusterReply> {
-        self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
-        self.say(demand)?;
+        self.tell(demand)?;
         self.reply()
+    }
+
+    /// The same without waiting: [`reply`](Self::reply) has the answer later.
+    ///
+    /// # Errors
+    /// The daemon has gone.
+    pub fn tell(&mut self, demand: &Demand) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        self.say(demand)
     }
 
     /// Asks for what may take long: [`reply`](Self::reply) waits for the answers without end.

@@ -221,7 +221,7 @@ impl Given {
             return Ok(Some((room, None)));
         }
         let launch = room.launch().map_err(failed)?;
-        let hosts = room::hosts_of(&grant, self.map, launch, self.patience).map_err(failed)?;
+        let hosts = room::hosts_of(&grant, self.map, launch, room::patience(self.patience)).map_err(failed)?;
         Ok(Some((room, Some(hosts))))
     }
 

@@ -13,6 +13,15 @@ use weft_wire::settings::Settings;
 /// The daemon's executable, beside ours.
 const DAEMON: &str = "weftd";
 
+/// How long a host may take that a daemon has found alive, where nobody says it: as long as its ranks would not be given up.
+const HOST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same, from what holds for hosts that nobody knows.
+pub fn patience(of_others: Option<Duration>) -> Option<Duration> {
+    let is_said = std::env::var_os("WEFT_LAUNCH_TIMEOUT").is_some();
+    if is_said { of_others } else { of_others.map(|time| time.max(HOST_PATIENCE)) }
+}
+
 /// How a job asks for room.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
@@ -47,7 +56,8 @@ impl Wishes {
 #[derive(Debug)]
 pub struct JobRoom {
     client: ClusterClient,
-    job: JobName,
+    /// None where the daemon has been told, and its answer not been read.
+    job: Option<JobName>,
     /// What its ranks write, for the daemon to find; it must be there before the daemon hears of the job.
     log: Option<JobLog>,
 }
@@ -82,7 +92,7 @@ impl JobRoom {
             let lost = match answer(front, &mut client, &demand) {
                 Ok(Ok(grant)) => {
                     let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
-                    let room = Self { job: grant.job.clone(), client, log: log.take() };
+                    let room = Self { job: Some(grant.job.clone()), client, log: log.take() };
                     return Ok(Some((room, grant, is_here)));
                 }
                 Ok(Err(reason)) => return Err(reason),
@@ -92,7 +102,7 @@ impl JobRoom {
         }
     }
 
-    /// Makes a job known that needs no room; there may be nobody to know it.
+    /// Makes a job known that needs no room; there may be nobody to know it. The job begins while the daemon writes that.
     pub fn register(job: &Job) -> Option<Self> {
         let mut client = find(&job.front)?;
         let program = job.programs.first()?;
@@ -104,10 +114,7 @@ impl JobRoom {
             since: 0,
         };
         let log = log();
-        match client.ask(&Demand::Register(about)) {
-            Ok(ClusterReply::Registered { job }) => Some(Self { client, job, log }),
-            _ => None,
-        }
+        client.tell(&Demand::Register(about)).ok().map(|()| Self { client, job: None, log })
     }
 
     /// Where the launcher is to write what its ranks do.
@@ -119,12 +126,18 @@ impl JobRoom {
     pub fn launch(&self) -> Result<Launch, String> {
         let weft = std::env::current_exe().map_err(|error| error.to_string())?;
         let daemon = weft.with_file_name(DAEMON).to_string_lossy().replace('\'', r"'\''");
-        format!("'{daemon}' enter {} {{host}} --", self.job).parse().map_err(|error| format!("{error}"))
+        let job = self.job.as_ref().ok_or("the daemon has not named the job")?;
+        format!("'{daemon}' enter {job} {{host}} --").parse().map_err(|error| format!("{error}"))
     }
 
     /// The job is over. A daemon that was started again meanwhile hears it as well.
     pub fn finish(mut self, record: Option<&JobRecord>) {
-        let demand = Demand::Finish { job: self.job, record: record.cloned().map(Box::new) };
+        let job = self.job.take().or_else(|| match self.client.reply() {
+            Ok(ClusterReply::Registered { job }) => Some(job),
+            _ => None,
+        });
+        let Some(job) = job else { return };
+        let demand = Demand::Finish { job, record: record.cloned().map(Box::new) };
         if self.client.ask(&demand).is_err()
             && let Ok(Some(mut client)) = ClusterClient::find()
         {
