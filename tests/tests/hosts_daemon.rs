@@ -458,7 +458,9 @@ fn jobs_take_turns_on_all_their_hosts_and_no_death_leaves_one_before_the_others(
     fs::write(up.file(), format!("slice_ms = 200\n{text}")).expect("written");
     let mut lab = up.started();
     let jobs = ["one", "two"].map(|end| lab.mapped_job(MEMBERS, end, "host").spawn().expect("started"));
-    ["one", "two"].map(|end| lab.began(MEMBERS, end));
+    for end in ["one", "two"] {
+        lab.began(MEMBERS, end);
+    }
     let pid = |end: &str, rank: usize| {
         let text = fs::read_to_string(lab.folder.path().join(format!("{end}.{rank}"))).expect("read");
         text.trim().parse::<i32>().expect("a number")
@@ -476,8 +478,10 @@ fn jobs_take_turns_on_all_their_hosts_and_no_death_leaves_one_before_the_others(
     until_first("nobody has a turn later", &[(&one, false), (&two, false)]);
     (1..=MEMBERS).for_each(|number| lab.start(number));
     turns("again");
-    ["one", "two"].map(|end| lab.end(end));
-    jobs.map(|job| said(job.wait_with_output().expect("ended")));
+    for (end, job) in ["one", "two"].into_iter().zip(jobs) {
+        lab.end(end);
+        said(job.wait_with_output().expect("ended"));
+    }
 }
 
 #[test]
