@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
+#[path = "hosts_daemon/turns.rs"]
+mod turns;
+
 /// Only what is stuck takes so long.
 const STUCK: Duration = Duration::from_secs(60);
 const MEMBERS: usize = 3;
@@ -433,82 +436,4 @@ fn what_a_job_has_written_is_shown_on_any_member() {
     assert!(["out 0\n", "out 1\n"].iter().all(|line| after.contains(line)), "{after}");
     let followed = said(follow.wait_with_output().expect("ended"));
     assert!(["out 0\n", "out 1\n"].iter().all(|line| followed.contains(line)), "{followed}");
-}
-
-/// Whether a process runs before all that are not real-time.
-fn is_first(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
-    let policy = stat[stat.rfind(')').expect("a name") + 1..].split_ascii_whitespace().nth(38);
-    policy.is_some_and(|policy| policy == "2")
-}
-
-/// Waits until of each job all ranks run so, or none does.
-fn until_first(what: &str, jobs: &[(&[i32], bool)]) {
-    let begun = Instant::now();
-    while jobs.iter().any(|(ranks, first)| ranks.iter().any(|rank| is_first(*rank) != *first)) {
-        assert!(begun.elapsed() < STUCK, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-#[test]
-fn jobs_take_turns_on_all_their_hosts_and_no_death_leaves_one_before_the_others() {
-    let up = Lab::up("policy = \"gang\"");
-    let text = fs::read_to_string(up.file()).expect("read").replace("slots = 2", "slots = 2\ncores = 1");
-    fs::write(up.file(), format!("slice_ms = 200\n{text}")).expect("written");
-    let mut lab = up.started();
-    let jobs = ["one", "two"].map(|end| lab.mapped_job(MEMBERS, end, "host").spawn().expect("started"));
-    for end in ["one", "two"] {
-        lab.began(MEMBERS, end);
-    }
-    let pid = |end: &str, rank: usize| {
-        let text = fs::read_to_string(lab.folder.path().join(format!("{end}.{rank}"))).expect("read");
-        text.trim().parse::<i32>().expect("a number")
-    };
-    let [one, two] = ["one", "two"].map(|end| (0..MEMBERS).map(|rank| pid(end, rank)).collect::<Vec<_>>());
-    let turns = |when: &str| {
-        until_first(&format!("the first has its turn {when}"), &[(&one, true), (&two, false)]);
-        until_first(&format!("the second has its turn {when}"), &[(&one, false), (&two, true)]);
-    };
-    turns("at first");
-    (1..=MEMBERS).for_each(|number| lab.kill(number));
-    until_first("nobody has a turn without daemons", &[(&one, false), (&two, false)]);
-    // That could be between two turns.
-    std::thread::sleep(Duration::from_millis(500));
-    until_first("nobody has a turn later", &[(&one, false), (&two, false)]);
-    (1..=MEMBERS).for_each(|number| lab.start(number));
-    turns("again");
-    for (end, job) in ["one", "two"].into_iter().zip(jobs) {
-        lab.end(end);
-        said(job.wait_with_output().expect("ended"));
-    }
-}
-
-#[test]
-fn what_is_reserved_for_others_is_free_when_they_do_not_have_it_any_more() {
-    let lab = Lab::with_daemons("");
-    let reserve = |words: &[&str]| lab.weft(1, &[&["cluster", "reserve"], words].concat()).output().expect("started");
-    let run = || lab.weft(2, &["run", "--partition", "all", "-n", "5", "true"]).output().expect("started");
-    said(run());
-    let third = lab.hosts.name(3);
-    let told = said(reserve(&["work", "--members", &third, "--for", "1h"]));
-    assert!(told.contains("for nobody") && told.contains("version 2"), "{told}");
-    lab.until("all have it", |view| view["version"] == 2 && used(view) == 0);
-    let reason = refused(run());
-    assert!(reason.contains("4 free slots that reservation 'work' leaves"), "{reason}");
-    for (words, wanted) in [
-        (&["work", "--for", "1h"][..], "is there already"),
-        (&["more", "--for", "1 hour"], "--for '1 hour': allowed are times as"),
-        (&["more", "--from", "+1h", "--until", "now"], "not after its begin"),
-        (&["more"], "--until TIME or --for DURATION"),
-        (&["more", "--slots", "7", "--for", "1h"], "slots = 7, and partition 'all' has 6"),
-        (&["more", "--remove"], "is no reservation of cluster 'lab', which has work"),
-    ] {
-        let reason = refused(reserve(words));
-        assert!(reason.contains(wanted) && reason.trim_end().lines().count() == 1, "{reason}");
-    }
-    assert!(said(reserve(&[])).starts_with("work: "));
-    said(reserve(&["work", "--remove"]));
-    lab.until("it is gone for all", |view| view["version"] == 3);
-    said(run());
 }
