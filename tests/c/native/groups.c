@@ -60,7 +60,7 @@ static void same_order(int me, int size, int flags)
 int main(int count, char **words)
 {
     struct weft_group_event event;
-    int group;
+    int group = -1;
     CHECK(weft_group_join("early", 0) == WEFT_ERR_STATE);
     CHECK(weft_init(0) == 0);
     if (count > 1 && strcmp(words[1], "killed") == 0) {

@@ -88,6 +88,7 @@ static void receive_slowly(pan_msg_p message)
 /* Waits, and so runs upcalls. */
 static void wait_beside(void *nothing)
 {
+    (void)nothing;
     pan_mutex_lock(passing.lock);
     passing.count++;
     while (passing.count < 2)

@@ -72,6 +72,7 @@ static int entered, left;
 
 static void wait_once(void *argument)
 {
+    (void)argument;
     pan_mutex_lock(lock);
     entered++;
     pan_cond_wait(turn_changed);
