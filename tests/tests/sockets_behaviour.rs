@@ -25,6 +25,7 @@ const BY_RING: [&str; 30] = [
     "edges",
     "nested_sets",
     "short_answers",
+    "long_answers",
     "two_sleepers",
     "registered_beside",
     "filled_beside",

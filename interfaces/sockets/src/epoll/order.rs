@@ -25,8 +25,8 @@
 //!
 //! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or with none of
 //! ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and the end of a
-//! connection that was shown to the rendezvous just before, and is open there still. More than [`MOST`] at a time are told of
-//! in turn, and the times of datagrams, of room and of sets inside are not known.
+//! connection that was shown to the rendezvous just before, and is open there still. More than [`MOST`] of the rings are told
+//! of in turn, more of the kernel's behind all others, and the times of datagrams, of room and of sets inside are not known.
 
 use std::ffi::c_int;
 
@@ -40,7 +40,7 @@ use crate::conn::{self, ATTACHED, RECEIVED};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 
-/// So much of the rings, and so much of the kernel's, is told of in one call.
+/// So much of the rings is told of in one call, and so much of the kernel's by its time.
 pub const MOST: usize = FOUND / 2;
 
 /// Something to tell of.
@@ -53,6 +53,12 @@ pub struct Found {
     fd: c_int,
     /// Its place in the kernel's order; [`BY_RING`] for what is to be taken from a ring.
     rank: u32,
+}
+
+impl Found {
+    fn event(&self) -> epoll_event {
+        epoll_event { events: self.events, u64: self.data }
+    }
 }
 
 const BY_RING: u32 = u32::MAX;
@@ -96,7 +102,29 @@ pub fn tell(
     asked: Asked,
 ) -> (usize, usize) {
     inner.calls = inner.calls.wrapping_add(1);
-    let kernels = translate_all(inner, epfd, &out[..seen], rings, asked);
+    let mut last = asked.before;
+    let (by_time, rest) = (seen.min(MOST), seen.saturating_sub(MOST));
+    let mut kernels = 0;
+    for event in &out[..by_time] {
+        let Some(found) = translate(inner, epfd, *event, rings, asked, &mut last) else { continue };
+        inner.found[rings + kernels] = Found { rank: kernels as u32, ..found };
+        kernels += 1;
+    }
+    let behind = (by_time + rings).min(out.len() - rest);
+    out.copy_within(by_time..seen, behind);
+    let mut others = 0;
+    for at in behind..behind + rest {
+        let Some(found) = translate(inner, epfd, out[at], rings, asked, &mut last) else { continue };
+        out[behind + others] = found.event();
+        others += 1;
+    }
+    let used = tell_by_time(inner, &mut out[..behind], (rings, kernels), asked);
+    out.copy_within(behind..behind + others, used);
+    (used + others, kernels + others)
+}
+
+/// Puts what was found in order, and in `out`: that of the rings as far as there is room, that of the kernel all.
+fn tell_by_time(inner: &mut Inner, out: &mut [epoll_event], (rings, kernels): (usize, usize), asked: Asked) -> usize {
     let all = rings + kernels;
     if rings > 0 && all > 1 {
         for at in 0..rings {
@@ -110,7 +138,7 @@ pub fn tell(
         let found = inner.found[at];
         if found.rank != BY_RING {
             reserved -= 1;
-            out[used] = epoll_event { events: found.events, u64: found.data };
+            out[used] = found.event();
         } else if used + reserved < out.len()
             && let Some(event) = take(inner, found.fd, asked)
         {
@@ -120,36 +148,37 @@ pub fn tell(
         }
         used += 1;
     }
-    (used, kernels)
+    used
 }
 
-/// Puts the kernel's events behind those of the rings; what has both is taken here.
-fn translate_all(inner: &mut Inner, epfd: c_int, seen: &[epoll_event], rings: usize, asked: Asked) -> usize {
-    let (call, mut kernels, mut last) = (inner.calls, 0, asked.before);
-    for event in seen {
-        let (mut event, mut fd, mut at) = (*event, -1, last);
-        if let Word::Ours(ours) = control::word(event.u64) {
-            fd = ours;
-            let Some(translated) = control::translate(inner, epfd, fd, event.events) else { continue };
-            event = translated;
-            last = time_of(inner, fd, asked.before.max(1)).unwrap_or(last);
-            // What was there when it was registered anew has its place from then on.
-            at = last.max(inner.registered(fd).map_or(0, |place| place.told_at));
-            // What its ring has beside it is told with it.
-            if is_found(inner, fd, rings) {
-                at = time_of(inner, fd, 0).map_or(at, |earlier| earlier.min(at));
-                event.events |= take(inner, fd, asked).map_or(0, |more| more.events);
-            }
-            note_told(inner, fd, asked);
+/// An event of the kernel as the program shall see it, and its time, which is `last`, that of the one before it, at least.
+/// What its ring has beside it, if that is among the `rings` that were found, is taken here.
+fn translate(
+    inner: &mut Inner,
+    epfd: c_int,
+    mut event: epoll_event,
+    rings: usize,
+    asked: Asked,
+    last: &mut u64,
+) -> Option<Found> {
+    let (mut fd, mut at) = (-1, *last);
+    if let Word::Ours(ours) = control::word(event.u64) {
+        fd = ours;
+        event = control::translate(inner, epfd, fd, event.events)?;
+        *last = time_of(inner, fd, asked.before.max(1)).unwrap_or(*last);
+        // What was there when it was registered anew has its place from then on.
+        at = (*last).max(inner.registered(fd).map_or(0, |place| place.told_at));
+        if is_found(inner, fd, rings) {
+            at = time_of(inner, fd, 0).map_or(at, |earlier| earlier.min(at));
+            event.events |= take(inner, fd, asked).map_or(0, |more| more.events);
         }
-        let place = rings + kernels;
-        inner.found[place] = Found { at, data: event.u64, events: event.events, fd, rank: kernels as u32 };
-        kernels += 1;
-        if let Some(registration) = inner.registered(fd) {
-            registration.call = call;
-        }
+        note_told(inner, fd, asked);
     }
-    kernels
+    let call = inner.calls;
+    if let Some(registration) = inner.registered(fd) {
+        registration.call = call;
+    }
+    Some(Found { at, data: event.u64, events: event.events, fd, rank: 0 })
 }
 
 fn is_found(inner: &Inner, fd: c_int, rings: usize) -> bool {

@@ -198,7 +198,6 @@ fn room_of_kernel(index: u32, all: usize, rings: usize) -> usize {
 
 /// The same beside so many of the rings. What the kernel gives must be told of, so they have the half of a short answer.
 fn room_beside(all: usize, rings: usize) -> usize {
-    let all = all.min(order::MOST);
     all - rings.min(all / 2)
 }
 
@@ -217,7 +216,8 @@ fn sort_out(index: u32, out: &mut [epoll_event], mut seen: Seen, more: usize) ->
             Word::Bell(_) => seen.strange = true,
             Word::Lane(number) => seen.strange |= !control::is_own_lane(number),
             Word::Ours(fd) if inner.is_nobody(fd) => seen.strange = true,
-            _ => match out[..seen.events].iter().position(|earlier| earlier.u64 == data) {
+            // Of one answer no two are the same registration.
+            _ => match out[..first].iter().position(|earlier| earlier.u64 == data) {
                 Some(earlier) => out[earlier].events |= event.events,
                 None => {
                     out[seen.events] = event;
@@ -288,8 +288,7 @@ fn sleep(
         };
         let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
-        let room = out.len().min(order::MOST);
-        wait_in_kernel(epfd, &mut out[..room], slice, mask)?
+        wait_in_kernel(epfd, out, slice, mask)?
     };
     drop(resting);
     let Some(seen) = seen else { return Ok(0) };
@@ -320,9 +319,8 @@ fn by_kernel(
     left: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<(usize, usize), Errno> {
-    let room = out.len().min(order::MOST);
     let now = raw::now_ns();
-    let Some(seen) = wait_in_kernel(epfd, &mut out[..room], left, mask)? else { return Ok((0, 1)) };
+    let Some(seen) = wait_in_kernel(epfd, out, left, mask)? else { return Ok((0, 1)) };
     let sorted = sort_out(index, out, Seen::NOTHING, seen);
     let Some(mut inner) = set::at(index).lock() else { return Ok((0, seen)) };
     let asked = Asked { now, before: inner.asked_at };

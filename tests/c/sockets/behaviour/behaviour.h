@@ -38,6 +38,7 @@ void edges(void);
 void nested_sets(void);
 void behind_the_kernel(void);
 void short_answers(void);
+void long_answers(void);
 void two_sleepers(void);
 void registered_beside(void);
 void filled_beside(void);

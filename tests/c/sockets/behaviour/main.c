@@ -28,6 +28,7 @@ static const struct a_case cases[] = {
     { "nested_sets", nested_sets },
     { "behind_the_kernel", behind_the_kernel },
     { "short_answers", short_answers },
+    { "long_answers", long_answers },
     { "two_sleepers", two_sleepers },
     { "registered_beside", registered_beside },
     { "filled_beside", filled_beside },

@@ -171,6 +171,33 @@ void short_answers(void)
     must(!close(a) && !close(b) && !close(set));
 }
 
+/* All that is ready is told of in one call, as far as there is room, however much it is. */
+void long_answers(void)
+{
+    enum { PIPES = 5000 };
+    struct rlimit limit;
+    int b, a = pair(&b), set = epoll_create1(0), more[2];
+    static struct epoll_event events[PIPES + 2];
+    static char told[PIPES * 2 + 1000];
+    must(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_max > PIPES + 100);
+    limit.rlim_cur = limit.rlim_max;
+    must(!setrlimit(RLIMIT_NOFILE, &limit));
+    must(!pipe(more) && write(more[1], "p", 1) == 1);
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN);
+    for (int i = 0; i < PIPES; i++)
+        put(set, EPOLL_CTL_ADD, dup(more[0]), EPOLLIN);
+    must(epoll_wait(set, events, PIPES + 2, 1000) == PIPES);
+    send_all(a, "x", 1);
+    for (int round = 0; round < 3; round++) {
+        memset(told, 0, sizeof told);
+        must(epoll_wait(set, events, PIPES + 2, 1000) == PIPES + 1);
+        for (int i = 0; i < PIPES + 1; i++)
+            must(!told[events[i].data.fd]++ && events[i].events == EPOLLIN);
+        must(told[b]);
+    }
+    must(epoll_wait(set, events, PIPES - 1, 1000) == PIPES - 1);
+}
+
 /* A list may have as many places as the process may have descriptors. */
 void longest_list(void)
 {
