@@ -3,7 +3,7 @@
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::Once;
 
 /// The directory of the profile that this test was built with, such as `target/debug`.
 pub fn profile_directory() -> PathBuf {
@@ -17,12 +17,8 @@ pub fn target_directory() -> PathBuf {
 }
 
 /// The `weft` command, brought up to date.
-pub fn weft() -> &'static Path {
-    static WEFT: OnceLock<PathBuf> = OnceLock::new();
-    WEFT.get_or_init(|| {
-        cargo(&["build", "--quiet", "--package", "weft"]);
-        profile_directory().join("weft")
-    })
+pub fn weft() -> PathBuf {
+    binary("weft")
 }
 
 /// Our native library under the name by which programs load it, in a folder; brought up to date.
@@ -30,7 +26,7 @@ pub fn weft() -> &'static Path {
 /// # Panics
 /// When it cannot be built.
 pub fn native_library() -> PathBuf {
-    cargo(&["build", "--quiet", "--package", "weft-native"]);
+    build_all();
     let folder = profile_directory().join("c-libraries");
     std::fs::create_dir_all(&folder).expect("a place for libraries");
     let (library, link) = (folder.join("libweft.so.1"), folder.join(format!("{}", std::process::id())));
@@ -39,33 +35,37 @@ pub fn native_library() -> PathBuf {
     library
 }
 
-/// An example program of a package, brought up to date.
-pub fn example(package: &str, name: &str) -> PathBuf {
-    cargo(&["build", "--quiet", "--package", package, "--example", name]);
+/// An example program, brought up to date.
+pub fn example(name: &str) -> PathBuf {
+    build_all();
     profile_directory().join("examples").join(name)
 }
 
-/// A program of a package, brought up to date.
-pub fn binary(package: &str, name: &str) -> PathBuf {
-    cargo(&["build", "--quiet", "--package", package, "--bin", name]);
+/// A program, brought up to date.
+pub fn binary(name: &str) -> PathBuf {
+    build_all();
     profile_directory().join(name)
 }
 
-/// An example of a package that is a library for C programs, brought up to date.
-pub fn example_library(package: &str, name: &str) -> PathBuf {
-    example(package, name).with_file_name(format!("lib{name}.so"))
+/// An example that is a library for C programs, brought up to date.
+pub fn example_library(name: &str) -> PathBuf {
+    example(&format!("lib{name}.so"))
 }
 
-/// Runs cargo for the profile that this test was built with.
-fn cargo(arguments: &[&str]) {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(arguments).current_dir(root());
-    if profile_directory().ends_with("release") {
-        command.arg("--release");
-    }
-    let status = command.status().expect("cargo can be started");
-    assert!(status.success(), "cargo {} failed", arguments.join(" "));
+/// Builds what programs and examples there are, for the profile that this test was built with. All at once, so that nothing
+/// is compiled that `cargo test --workspace` has not compiled: a choice of packages has features of its own.
+fn build_all() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(["build", "--quiet", "--workspace", "--bins", "--examples"]).current_dir(root());
+        if profile_directory().ends_with("release") {
+            command.arg("--release");
+        }
+        let status = command.status().expect("cargo can be started");
+        assert!(status.success(), "cargo build failed");
+    });
 }
 
 /// Compiles `source` (a path below the repository) with `compiler`, and answers the program.

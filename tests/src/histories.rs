@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// A job of that program.
 pub fn history(arguments: &[&str], messages: usize, bytes: usize, folder: &Path) -> Command {
     let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--timeout", "60"]).args(arguments).arg(build::example("weft-group", "history"));
+    command.args(["run", "--timeout", "60"]).args(arguments).arg(build::example("history"));
     command.args([messages.to_string(), bytes.to_string()]).arg(folder).stdin(Stdio::null());
     command
 }

@@ -25,7 +25,7 @@ fn said(mut command: Command, what: &str) -> String {
 
 #[test]
 fn counters_queues_and_barriers_are_right_over_each_device() {
-    let (hosts, program) = (Namespaces::pair(), build::example("weft-objects", "shared_objects"));
+    let (hosts, program) = (Namespaces::pair(), build::example("shared_objects"));
     for device in ["tcp", "udp,tcp", "shm,xdp"] {
         let mut command = objects(hosts, device, &[]);
         command.arg(&program);
@@ -36,7 +36,7 @@ fn counters_queues_and_barriers_are_right_over_each_device() {
 
 #[test]
 fn a_process_of_another_host_that_ends_takes_only_what_it_alone_had() {
-    let (hosts, program) = (Namespaces::pair(), build::example("weft-objects", "shared_objects"));
+    let (hosts, program) = (Namespaces::pair(), build::example("shared_objects"));
     let mut command = objects(hosts, "auto", &["--keep-going"]);
     command.arg(&program).arg("killed");
     assert_eq!(said(command, "killed"), "the object was on process 3, which has ended; 3 went on\n");

@@ -21,7 +21,7 @@ fn passes(words: &[&str], each: u32, settings: &[(&str, &str)]) {
     let hosts = Namespaces::pair();
     let mut command = weft_run(&format!("{}:{each},{}:{each}", hosts.name(1), hosts.name(2)));
     command.args(words);
-    command.env("NATIVE", build::example_library("weft-tests", "native")).envs(settings.iter().copied());
+    command.env("NATIVE", build::example_library("native")).envs(settings.iter().copied());
     let output = command.output().expect("the launcher can be started");
     ranks::assert_ok(&format!("{words:?} with {settings:?}"), &output);
 }

@@ -18,7 +18,7 @@ fn member() -> &'static PathBuf {
 /// A program with a second interface beside MPI, and where its library is.
 fn together(name: &str) -> (PathBuf, PathBuf) {
     let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/together/{name}.c"));
-    (program, build::example_library("weft-tests", "native"))
+    (program, build::example_library("native"))
 }
 
 fn weft(arguments: &str) -> Command {

@@ -53,7 +53,7 @@ fn objects_of_python_programs_are_plain_classes_beside_ports_and_groups() {
 
 #[test]
 fn counters_queues_and_barriers_are_right_on_any_number_of_processes() {
-    let program = build::example("weft-objects", "shared_objects");
+    let program = build::example("shared_objects");
     for processes in 1..=8 {
         let mut command = Command::new(build::weft());
         command.args(["run", "--timeout", "60", "-n", &processes.to_string()]).arg(&program);
@@ -67,7 +67,7 @@ fn counters_queues_and_barriers_are_right_on_any_number_of_processes() {
 
 #[test]
 fn a_process_that_ends_takes_only_what_it_alone_had() {
-    let program = build::example("weft-objects", "shared_objects");
+    let program = build::example("shared_objects");
     for processes in [2, 4] {
         let mut command = Command::new(build::weft());
         command.args(["run", "--keep-going", "--timeout", "60", "-n", &processes.to_string()]);

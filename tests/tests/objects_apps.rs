@@ -16,7 +16,7 @@ struct App {
 
 impl App {
     fn new(name: &'static str) -> Self {
-        let program = build::binary(&format!("weft-app-{name}"), name);
+        let program = build::binary(name);
         Self { program, name, folder: tempfile::tempdir().expect("a place for pictures") }
     }
 

@@ -56,7 +56,7 @@ fn refuses(program: &Path, arguments: &[&str], allowed: &str) {
 }
 
 fn program(name: &str) -> PathBuf {
-    build::binary(&format!("weft-app-{name}"), name)
+    build::binary(name)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use weft_tests::{build, interfaces, ranks, tree};
 
 fn native() -> &'static Path {
     static NATIVE: OnceLock<PathBuf> = OnceLock::new();
-    NATIVE.get_or_init(|| build::example_library("weft-tests", "native"))
+    NATIVE.get_or_init(|| build::example_library("native"))
 }
 
 fn compiled(folder: &TempDir, name: &str) -> PathBuf {

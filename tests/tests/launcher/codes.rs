@@ -207,7 +207,7 @@ fn what_a_rank_without_input_reads_is_named_where_it_is_missing() {
 
 #[test]
 fn descriptor_of_the_caller_reaches_every_rank() {
-    let done = finish(&mut std::process::Command::new(weft_tests::build::example("weft-agent", "inherit")));
+    let done = finish(&mut std::process::Command::new(weft_tests::build::example("inherit")));
     assert_eq!((done.code, done.out.as_str()), (0, "shared\nshared\nshared\n"), "{}", done.err);
 }
 

@@ -54,7 +54,7 @@ fn mpich_code_after_finalize_is_ours_and_the_others_finish() {
 
 #[test]
 fn our_pmi_client_runs_under_mpich_s_launcher_and_under_ours() {
-    let client = build::example("weft-agent", "pmi_ring");
+    let client = build::example("pmi_ring");
     let mut foreign = Command::new(Peer::Mpich.command("mpiexec"));
     let expected = ["rank 0 of 3 heard 'from-2'", "rank 1 of 3 heard 'from-0'", "rank 2 of 3 heard 'from-1'"];
     let theirs = finish(foreign.args(["-n", "3"]).arg(&client));

@@ -1,6 +1,6 @@
-use crate::command::cargo;
 use crate::machine::Need;
 use crate::stage::{Stage, cargo_test};
+use crate::stages::targets::{self, Kind};
 
 pub static STAGE: Stage = Stage {
     name: "jobs",
@@ -16,5 +16,5 @@ pub static STAGE: Stage = Stage {
         Need::PythonVenv,
     ],
     gate: false,
-    run: || cargo_test(cargo(&["test", "-p", "weft-tests", "--no-fail-fast"])),
+    run: || cargo_test(targets::test(Kind::Plain, &[])?),
 };

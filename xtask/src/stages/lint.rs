@@ -1,6 +1,7 @@
 use crate::command::cargo;
 use crate::machine::Need;
 use crate::stage::{Outcome, Stage};
+use crate::stages::targets::FEATURES;
 
 pub static STAGE: Stage = Stage {
     name: "lint",
@@ -8,8 +9,7 @@ pub static STAGE: Stage = Stage {
     needs: &[Need::CCompiler],
     gate: true,
     run: || {
-        let features = ["--features", "weft-tests/sockets"];
-        cargo(&[&["clippy", "--workspace", "--all-targets"], &features[..], &["--", "-D", "warnings"]].concat())
+        cargo(&[&["clippy", "--workspace", "--all-targets"], &FEATURES[..], &["--", "-D", "warnings"]].concat())
             .run()?;
         Ok(Outcome::Passed)
     },

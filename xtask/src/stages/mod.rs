@@ -8,6 +8,7 @@ mod loom;
 mod programs;
 mod sanitize;
 mod sockets;
+mod targets;
 mod tree;
 mod unit;
 

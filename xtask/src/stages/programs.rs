@@ -5,9 +5,9 @@
 //!
 //! They are many packages, and no other stage needs them: where they cannot be installed, this stage alone is not run.
 
-use crate::command::cargo;
 use crate::machine::{self, Need};
 use crate::stage::{Outcome, Stage, cargo_test};
+use crate::stages::targets::{self, Kind};
 
 pub static STAGE: Stage = Stage {
     name: "programs",
@@ -20,8 +20,6 @@ pub static STAGE: Stage = Stage {
                 return Ok(Outcome::NotRun(format!("{lack:#}")));
             }
         }
-        let arguments = "test -p weft-tests --features sockets,programs --no-fail-fast --test sockets_programs \
-                         --test mpi_programs --test launchers --test name_servers --test pmix -- --test-threads 1";
-        cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
+        cargo_test(targets::test(Kind::Programs, &["--", "--test-threads", "1"])?)
     },
 };
