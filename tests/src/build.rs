@@ -3,7 +3,7 @@
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 /// The directory of the profile that this test was built with, such as `target/debug`.
 pub fn profile_directory() -> PathBuf {
@@ -17,8 +17,9 @@ pub fn target_directory() -> PathBuf {
 }
 
 /// The `weft` command, brought up to date.
-pub fn weft() -> PathBuf {
-    binary("weft")
+pub fn weft() -> &'static Path {
+    static WEFT: OnceLock<PathBuf> = OnceLock::new();
+    WEFT.get_or_init(|| binary("weft"))
 }
 
 /// Our native library under the name by which programs load it, in a folder; brought up to date.
