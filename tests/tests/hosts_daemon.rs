@@ -2,7 +2,7 @@
 //! member was let in by its daemon.
 
 use serde_json::Value;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -26,6 +26,8 @@ struct Lab {
     hosts: Namespaces,
     folder: TempDir,
     daemons: Vec<Option<Child>>,
+    /// How `setpriv` starts the daemons.
+    rights: &'static [&'static str],
 }
 
 impl Lab {
@@ -34,7 +36,7 @@ impl Lab {
         let number = LABS.fetch_add(1, Ordering::Relaxed);
         let hosts = Namespaces::up(&format!("wd{}x{number}n", std::process::id()), MEMBERS);
         let folder = TempDir::new().expect("a folder");
-        let lab = Self { hosts, folder, daemons: (0..MEMBERS).map(|_| None).collect() };
+        let lab = Self { hosts, folder, daemons: (0..MEMBERS).map(|_| None).collect(), rights: &[] };
         let member = |number| {
             let (name, address) = (lab.hosts.name(number), lab.hosts.address(number));
             format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\nslots = 2\n")
@@ -72,9 +74,15 @@ impl Lab {
     fn start(&mut self, number: usize) {
         let mut command = self.on(number, "setpriv");
         let state = self.folder.path().join("state");
-        command.args(["--pdeathsig", "KILL"]).arg(tree().join("bin/weftd")).arg(self.file());
+        command.args(["--pdeathsig", "KILL"]).args(self.rights).arg(tree().join("bin/weftd")).arg(self.file());
         command.args(["--name", &self.hosts.name(number), "--state"]).arg(state);
-        self.daemons[number - 1] = Some(command.stdin(Stdio::null()).spawn().expect("started"));
+        let said = File::options().create(true).append(true).open(self.said_by(number)).expect("opened");
+        self.daemons[number - 1] = Some(command.stdin(Stdio::null()).stderr(said).spawn().expect("started"));
+    }
+
+    /// Where all that the daemon of a member says is kept.
+    fn said_by(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("said.{number}"))
     }
 
     fn kill(&mut self, number: usize) {
@@ -124,7 +132,8 @@ impl Lab {
 
     /// Waits until so many ranks of it have begun.
     fn began(&self, ranks: usize, end: &str) {
-        let all = || (0..ranks).all(|rank| self.folder.path().join(format!("{end}.{rank}")).exists());
+        let text = |rank| fs::read_to_string(self.folder.path().join(format!("{end}.{rank}")));
+        let all = || (0..ranks).all(|rank| text(rank).is_ok_and(|text| !text.is_empty()));
         self.until("all ranks have begun", |_| all());
     }
 
@@ -165,6 +174,10 @@ impl Drop for Lab {
     fn drop(&mut self) {
         for daemon in self.daemons.iter_mut().flatten() {
             let _ = daemon.kill().and_then(|()| daemon.wait());
+        }
+        if std::thread::panicking() {
+            (1..=MEMBERS)
+                .for_each(|number| eprint!("{}", fs::read_to_string(self.said_by(number)).unwrap_or_default()));
         }
     }
 }

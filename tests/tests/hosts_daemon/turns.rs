@@ -2,8 +2,11 @@
 
 use super::{Lab, MEMBERS, STUCK, refused, said, used};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// How a daemon begins to say that it may not give turns.
+const NO_TURNS: &str = "the policy gang is not applied: ";
 
 /// Whether a process runs before all that are not real-time.
 fn is_first(pid: i32) -> bool {
@@ -21,26 +24,61 @@ fn until_first(what: &str, jobs: &[(&[i32], bool)]) {
     }
 }
 
+/// Three members with one core each, where jobs take turns.
+fn turning_lab() -> Lab {
+    let lab = Lab::up("policy = \"gang\"");
+    let text = fs::read_to_string(lab.file()).expect("read").replace("slots = 2", "slots = 2\ncores = 1");
+    fs::write(lab.file(), format!("slice_ms = 200\n{text}")).expect("written");
+    lab
+}
+
+/// Two jobs with a rank on each member, and the processes of their ranks.
+fn two_jobs(lab: &Lab) -> [(Child, Vec<i32>); 2] {
+    let jobs = ["one", "two"].map(|end| (end, lab.mapped_job(MEMBERS, end, "host").spawn().expect("started")));
+    jobs.map(|(end, job)| {
+        lab.began(MEMBERS, end);
+        let pid = |rank: usize| {
+            let text = fs::read_to_string(lab.folder.path().join(format!("{end}.{rank}"))).expect("read");
+            text.trim().parse::<i32>().expect("a number")
+        };
+        (job, (0..MEMBERS).map(pid).collect())
+    })
+}
+
+fn end_both(lab: &Lab, jobs: [Child; 2]) {
+    for (end, job) in ["one", "two"].into_iter().zip(jobs) {
+        lab.end(end);
+        said(job.wait_with_output().expect("ended"));
+    }
+}
+
+/// What daemons promise that may not run anything in real time, such as in a control group without it: each says so once,
+/// and jobs run as without turns.
+fn go_on_without_turns(lab: &Lab) {
+    let [(first, one), (second, two)] = two_jobs(lab);
+    let told = |number| fs::read_to_string(lab.said_by(number)).expect("read").matches(NO_TURNS).count();
+    lab.until("all daemons say it", |_| (1..=MEMBERS).all(|number| told(number) > 0));
+    assert!(one.iter().chain(&two).all(|rank| !is_first(*rank)));
+    end_both(lab, [first, second]);
+    said(lab.weft(1, &["run", "--partition", "all", "-n", "2", "--wait", "true"]).output().expect("started"));
+    (1..=MEMBERS).for_each(|number| assert_eq!(told(number), 1, "daemon {number}"));
+}
+
+#[test]
+fn without_real_time_daemons_say_so_once_and_jobs_run_without_turns() {
+    let mut lab = turning_lab();
+    lab.rights = &["--bounding-set=-sys_nice", "prlimit", "--rtprio=0"];
+    go_on_without_turns(&lab.started());
+}
+
 #[test]
 fn jobs_take_turns_on_all_their_hosts_and_no_death_leaves_one_before_the_others() {
+    let mut lab = turning_lab().started();
     let may_be_first = Command::new("chrt").args(["-r", "1", "true"]).stderr(Stdio::null()).status();
-    if !may_be_first.is_ok_and(|status| status.success()) {
-        // Such as in a control group without real time; the daemon says so then.
-        return eprintln!("processes cannot run in real time here");
+    if !may_be_first.expect("chrt of util-linux").success() {
+        return go_on_without_turns(&lab);
     }
-    let up = Lab::up("policy = \"gang\"");
-    let text = fs::read_to_string(up.file()).expect("read").replace("slots = 2", "slots = 2\ncores = 1");
-    fs::write(up.file(), format!("slice_ms = 200\n{text}")).expect("written");
-    let mut lab = up.started();
-    let jobs = ["one", "two"].map(|end| lab.mapped_job(MEMBERS, end, "host").spawn().expect("started"));
-    for end in ["one", "two"] {
-        lab.began(MEMBERS, end);
-    }
-    let pid = |end: &str, rank: usize| {
-        let text = fs::read_to_string(lab.folder.path().join(format!("{end}.{rank}"))).expect("read");
-        text.trim().parse::<i32>().expect("a number")
-    };
-    let [one, two] = ["one", "two"].map(|end| (0..MEMBERS).map(|rank| pid(end, rank)).collect::<Vec<_>>());
+    let [(first, one), (second, two)] = two_jobs(&lab);
     let turns = |when: &str| {
         until_first(&format!("the first has its turn {when}"), &[(&one, true), (&two, false)]);
         until_first(&format!("the second has its turn {when}"), &[(&one, false), (&two, true)]);
@@ -53,10 +91,7 @@ fn jobs_take_turns_on_all_their_hosts_and_no_death_leaves_one_before_the_others(
     until_first("nobody has a turn later", &[(&one, false), (&two, false)]);
     (1..=MEMBERS).for_each(|number| lab.start(number));
     turns("again");
-    for (end, job) in ["one", "two"].into_iter().zip(jobs) {
-        lab.end(end);
-        said(job.wait_with_output().expect("ended"));
-    }
+    end_both(&lab, [first, second]);
 }
 
 #[test]
