@@ -34,7 +34,11 @@ impl RuntimeAccess {
         Self(Arc::new(driver))
     }
 
+    /// # Panics
+    /// Inside an operation, which runs while the machine, or the copy that the machine would change next, is held. To the
+    /// caller of the operation that is an error.
     pub fn with<R>(&self, what: impl FnOnce(&mut Runtime) -> R) -> R {
+        assert!(!is_inside(), "an operation cannot use handles of objects");
         let (mut what, mut done) = (Some(what), None);
         self.0.with(&mut |runtime| done = what.take().map(|what| what(runtime)));
         done.expect("a driver does it once")
@@ -57,13 +61,17 @@ impl RuntimeAccess {
     /// Waits for a call that was begun, not much longer than `patience`; `None`: it is not over.
     pub fn wait_within(&self, call: CallId, patience: Option<Duration>) -> Option<Result<Vec<u8>, ObjectFault>> {
         match patience {
+            _ if is_inside() => Some(Err(ObjectFault::Nested)),
             None => Some(self.0.wait(call)),
             Some(patience) => self.0.wait_within(call, patience),
         }
     }
 
+    /// Inside an operation nothing is taken in, as it could be an operation on the same copy.
     pub fn poll(&self) {
-        self.0.poll();
+        if !is_inside() {
+            self.0.poll();
+        }
     }
 
     pub fn deliver(&self, delivers: bool) -> Result<(), ObjectFault> {

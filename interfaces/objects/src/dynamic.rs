@@ -63,7 +63,10 @@ impl<K: ObjectKind> DynamicHandle<K> {
         self.runtime.wait(|runtime| runtime.handle_place(self.object, strategy)).map(drop)
     }
 
-    /// Where the object is, as far as this process has heard.
+    /// As [`crate::ObjectHandle::placement`].
+    ///
+    /// # Panics
+    /// Inside an operation.
     pub fn placement(&self) -> ObjectPlacement {
         self.runtime.with(|runtime| runtime.placement(self.object)).expect("it is open")
     }
@@ -90,7 +93,8 @@ impl StartedCall {
 
 impl Drop for StartedCall {
     fn drop(&mut self) {
-        if let Some(call) = self.call {
+        // Inside an operation nobody can be told: the answer stays until the process ends.
+        if let Some(call) = self.call.filter(|_| !is_inside_operation()) {
             self.runtime.with(|runtime| runtime.handle_given_up(call));
         }
     }

@@ -41,6 +41,9 @@ impl<T: ObjectType> ObjectHandle<T> {
     }
 
     /// Where the object is, as far as this process has heard.
+    ///
+    /// # Panics
+    /// Inside an operation, which may use its own object only.
     pub fn placement(&self) -> ObjectPlacement {
         self.runtime.with(|runtime| runtime.placement(self.object)).expect("it is open")
     }

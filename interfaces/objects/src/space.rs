@@ -49,12 +49,15 @@ impl Space {
     }
 
     /// This process, and how many there are.
+    ///
+    /// # Panics
+    /// Inside an operation.
     pub fn place(&self) -> (ProcessId, u32) {
         self.runtime.with(|runtime| runtime.place())
     }
 
     /// Takes in what has arrived, and waits for nothing: for those who compute long while others may want something of
-    /// an object that is here.
+    /// an object that is here. Inside an operation it does nothing.
     pub fn poll(&self) {
         self.runtime.poll();
     }

@@ -12,7 +12,8 @@ struct Notes {
     lines: Vec<String>,
 }
 
-static OTHER: OnceLock<SharedInteger> = OnceLock::new();
+/// An object that operations should leave alone, and its space.
+static OTHER: OnceLock<(Space, SharedInteger)> = OnceLock::new();
 
 #[object(handle = Notebook)]
 impl Notes {
@@ -41,12 +42,32 @@ impl Notes {
     /// Calls another object from inside, which it may not.
     #[operation(read)]
     pub fn meddle(&self) -> Result<i64, ObjectFault> {
-        OTHER.get().expect("it was made").value()
+        other().1.value()
+    }
+
+    /// Asks where another object is, which it may not.
+    #[operation(read)]
+    pub fn look_around(&self) -> bool {
+        other().1.placement() == ObjectPlacement::Replicated
+    }
+
+    /// The same while the machine is held, which runs what writes.
+    #[operation(write)]
+    pub fn look_around_and_write(&mut self) -> bool {
+        self.look_around()
     }
 
     fn is_no_operation(&self) -> bool {
         self.lines.is_empty()
     }
+}
+
+fn other() -> &'static (Space, SharedInteger) {
+    OTHER.get_or_init(|| {
+        let space = Space::alone();
+        let number = SharedInteger::share(&space, "number", IntegerObject::new(4)).expect("nobody else has it");
+        (space, number)
+    })
 }
 
 #[test]
@@ -76,12 +97,24 @@ fn a_read_that_panics_in_this_process_is_an_error_too() -> Checked {
 
 #[test]
 fn an_operation_cannot_call_another() -> Checked {
-    let space = Space::alone();
-    let number = SharedInteger::share(&space, "number", IntegerObject::new(4))?;
-    let number = OTHER.get_or_init(|| number);
-    let notes = Notebook::share(&space, "notes", Notes::default())?;
+    let (space, number) = other();
+    let notes = Notebook::share(space, "notes", Notes::default())?;
     assert_eq!(notes.meddle()?, Err(ObjectFault::Nested));
     assert_eq!(number.value()?, 4);
+    Ok(())
+}
+
+/// It would wait for what it holds itself, or have others' operations done in the middle of this one.
+#[test]
+fn an_operation_that_asks_where_an_object_is_panics_and_does_not_hang() -> Checked {
+    let (space, number) = other();
+    let looks: [fn(&Notebook) -> Result<bool, ObjectFault>; 2] =
+        [Notebook::look_around, Notebook::look_around_and_write];
+    for (name, look) in ["reads", "writes"].into_iter().zip(looks) {
+        let fault = look(&Notebook::share(space, name, Notes::default())?).expect_err("it is refused").to_string();
+        assert!(fault.ends_with("panicked: an operation cannot use handles of objects"), "{fault}");
+    }
+    assert_eq!(number.placement(), ObjectPlacement::Replicated, "who is in none gets an answer");
     Ok(())
 }
 

@@ -134,7 +134,7 @@ fn handle(declaration: &Declaration) -> TokenStream {
                 self.0.place(strategy)
             }
 
-            /// Where the object is, as far as this process has heard.
+            /// Where the object is, as far as this process has heard. Inside an operation that is a panic.
             #visibility fn placement(&self) -> ::weft_objects::ObjectPlacement {
                 self.0.placement()
             }
