@@ -73,6 +73,18 @@ fn an_abort_and_a_killed_rank_end_the_job_on_both() {
     assert!(done.err.contains("rank 3 ") && done.err.contains("signal 9"), "{}", done.err);
 }
 
+/// Two values of each rank: what each host gives could be sent, and all of it together could not. Four: nor could that.
+#[test]
+fn a_fence_with_more_than_can_be_sent_fails_for_all_in_one_line() {
+    for (count, status, lines) in [("1", "SUCCESS", 0), ("2", "OUT-OF-RESOURCE", 1), ("4", "OUT-OF-RESOURCE", 1)] {
+        let done = finish(weft_run().arg(client()).args(["much", count]));
+        let expected: Vec<String> = (0..4).map(|rank| format!("rank {rank}: {status}")).collect();
+        assert_eq!((done.code, done.out), (0, expected), "{}", done.err);
+        assert_eq!(done.err.lines().count(), lines, "{}", done.err);
+        assert_eq!(done.err.matches("a PMIx fence has failed").count(), lines, "{}", done.err);
+    }
+}
+
 #[test]
 fn a_host_without_the_library_is_named() {
     let done = finish(weft_run().arg(client()).env("WEFT_PMIX_LIBRARY", "/no/libpmix.so"));

@@ -7,7 +7,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use weft_cluster::pmix::{BAD_PARAMETER, NOT_SUPPORTED, PmixSaid, SUCCESS, Together, framed};
+use weft_cluster::pmix::{
+    BAD_PARAMETER, GIVEN_MAX, NOT_SUPPORTED, PmixSaid, SUCCESS, TOO_MUCH, Together, bounded, framed,
+};
 
 /// All ranks of the job, and those of this host (`PMIX_RANK_WILDCARD`, `PMIX_RANK_LOCAL_PEERS`).
 const WILDCARD: u32 = u32::MAX - 1;
@@ -126,7 +128,7 @@ pub fn look_up(library: &PmixServerLibrary, ask: u64, rank: u32) {
 
 unsafe extern "C" fn on_looked_up(status: c_int, data: *mut c_char, count: usize, mark: *mut c_void) {
     // SAFETY: so many bytes of the library's, which stay during the call.
-    let data = unsafe { bytes(data, count) };
+    let (status, data) = bounded(status, unsafe { bytes(data, count) }, 0);
     say(&PmixSaid::Found { ask: mark as u64, status, data });
 }
 
@@ -231,9 +233,9 @@ unsafe extern "C" fn fence(
     // SAFETY: as above; they are of the C library's memory, or null.
     unsafe { libc::free(data.cast()) };
     // SAFETY: so many, for this call.
-    let status = unsafe { status(entries, told) };
+    let (status, data) = bounded(unsafe { status(entries, told) }, given, ranks.len());
     let what = Together::Fence;
-    call(UpcallWaiter::Gathered(gathered), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data: given })
+    call(UpcallWaiter::Gathered(gathered), mark, |call| PmixSaid::Gathered { call, status, what, ranks, data })
 }
 
 /// Whether all ranks of this host have come: what the library says of it among what it tells besides.
@@ -318,6 +320,9 @@ unsafe extern "C" fn publish(
     // SAFETY: the name for this call, and a string that ends, as its type says.
     let (rank, string) = unsafe { (rank(name), CStr::from_ptr(value.data[0] as *const c_char)) };
     let value = [&rank.to_le_bytes(), string.to_bytes()].concat();
+    if value.len() > GIVEN_MAX {
+        return TOO_MUCH;
+    }
     call(UpcallWaiter::Done(when_done), mark, |call| PmixSaid::Published { call, key, value })
 }
 

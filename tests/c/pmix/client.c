@@ -155,6 +155,22 @@ static void describe(void) {
     printf("rank %u knows %s\n", me.rank, text(&last, PMIX_HOSTNAME));
 }
 
+/* Each rank puts so many values of 9 MiB. */
+static void much(int count) {
+    enum { BYTES = 9 << 20 };
+    char *bytes = calloc(BYTES, 1);
+    for (int at = 0; at < count; at++) {
+        char key[32];
+        snprintf(key, sizeof key, "much-%d", at);
+        put(key, bytes, BYTES);
+    }
+    pmix_info_t info;
+    bool flag = true;
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &flag, PMIX_BOOL);
+    printf("rank %u: %s\n", me.rank, PMIx_Error_string(PMIx_Fence(&all, 1, &info, 1)));
+    fence(&all, 1, 0);
+}
+
 /* The others never come, and the library may say so before the launcher has heard of it. */
 static void await_end(void) {
     PMIx_Fence(&all, 1, NULL, 0);
@@ -172,6 +188,7 @@ int main(int count, char **words) {
     if (strcmp(what, "parts") == 0) parts();
     if (strcmp(what, "publish") == 0) publish();
     if (strcmp(what, "spawn") == 0) spawn();
+    if (strcmp(what, "much") == 0) much(atoi(words[2]));
     if (strcmp(what, "again") == 0) {
         need("finalize", PMIx_Finalize(NULL, 0));
         need("init", PMIx_Init(&me, NULL, 0));

@@ -2,7 +2,7 @@
 
 use super::*;
 use weft_cluster::frame::Frame;
-use weft_cluster::pmix::PmixEvent;
+use weft_cluster::pmix::{GIVEN_MAX, PmixEvent};
 use weft_wire::interface::InterfaceName;
 
 impl Supervisor {
@@ -38,6 +38,10 @@ impl Supervisor {
                     self.obey(decision);
                 }
                 PmixEvent::Refused { rank, text } => say(&self.front, format_args!("rank {rank}: {text}")),
+                PmixEvent::TooMuch => say(
+                    &self.front,
+                    format_args!("a PMIx fence has failed: its ranks have put more than {GIVEN_MAX} bytes together"),
+                ),
             }
         }
     }

@@ -2,7 +2,7 @@
 //! of another host there.
 
 use super::said::{PmixSaid, PmixTold, Together};
-use super::{BAD_PARAMETER, NOT_FOUND, SUCCESS};
+use super::{BAD_PARAMETER, NOT_FOUND, SUCCESS, TOO_MUCH, bounded};
 use crate::frame::FrameError;
 use std::collections::{HashMap, VecDeque};
 
@@ -19,6 +19,8 @@ pub enum PmixEvent {
     Abort { rank: usize, code: i32, message: String },
     /// The rank wanted what is not served; it is told, and so is the user.
     Refused { rank: usize, text: String },
+    /// Ranks have given more together than can be brought to all of them; they are told, and so is the user.
+    TooMuch,
 }
 
 /// What a host has given: under which number, with which status, and its bytes.
@@ -78,7 +80,7 @@ impl PmixExchange {
             }
             PmixSaid::Refused { rank, text } => self.say(host, rank, |rank| PmixEvent::Refused { rank, text }),
             // Who waits for one that is lost is ended, and should not be first to say so.
-            PmixSaid::Gathered { status, .. } if status != SUCCESS && !self.keeps_going => {}
+            PmixSaid::Gathered { status, .. } if ![SUCCESS, TOO_MUCH].contains(&status) && !self.keeps_going => {}
             PmixSaid::Gathered { call, status, what, ranks, data } => {
                 self.on_gathered(host, (what, ranks), (call, status, data));
             }
@@ -132,8 +134,12 @@ impl PmixExchange {
         }
         let all: Vec<u8> = come.iter().flat_map(|(_, (_, _, data))| data).copied().collect();
         let status = come.iter().map(|(_, (_, status, _))| *status).find(|status| *status != SUCCESS);
+        let (status, all) = bounded(status.unwrap_or(SUCCESS), all, 0);
+        if status == TOO_MUCH {
+            self.events.push_back(PmixEvent::TooMuch);
+        }
         for (host, (call, ..)) in come {
-            self.done(host, call, status.unwrap_or(SUCCESS), all.clone());
+            self.done(host, call, status, all.clone());
         }
     }
 
@@ -168,6 +174,7 @@ impl PmixExchange {
 
 #[cfg(test)]
 mod tests {
+    use super::super::GIVEN_MAX;
     use super::*;
 
     /// Four ranks on two hosts, by turns.
@@ -224,6 +231,24 @@ mod tests {
         exchange.keep_going();
         exchange.handle_piece(0, &said(3, -3, &[], b"a")).unwrap();
         assert_eq!(events(&mut exchange), [done(0, 3, -3, b"ab"), done(1, 2, -3, b"ab")]);
+    }
+
+    #[test]
+    fn more_than_fits_into_a_piece_is_refused_to_all_and_told_once() {
+        let mut exchange = exchange();
+        let half = vec![1; GIVEN_MAX / 2];
+        exchange.handle_piece(0, &gathered(1, &[], &half)).unwrap();
+        exchange.handle_piece(1, &gathered(2, &[], &half)).unwrap();
+        let whole = events(&mut exchange);
+        assert!(matches!(&whole[0], PmixEvent::Tell { told: PmixTold::Done { status: SUCCESS, data, .. }, .. }
+            if data.len() == half.len() * 2));
+        exchange.handle_piece(0, &gathered(3, &[], &half)).unwrap();
+        exchange.handle_piece(1, &gathered(4, &[], &[&half[..], &[1, 1]].concat())).unwrap();
+        let told = [PmixEvent::TooMuch, done(0, 3, TOO_MUCH, b""), done(1, 4, TOO_MUCH, b"")];
+        assert_eq!(events(&mut exchange), told);
+        // A host alone has too much.
+        exchange.handle_piece(0, &said(5, TOO_MUCH, &[0, 2], b"")).unwrap();
+        assert_eq!(events(&mut exchange), [PmixEvent::TooMuch, done(0, 5, TOO_MUCH, b"")]);
     }
 
     #[test]

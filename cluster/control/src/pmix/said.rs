@@ -4,6 +4,9 @@
 use crate::frame::bytes::{Bytes, Put};
 use crate::frame::{FRAME_MAX, FrameError};
 
+/// The longest piece: the agent of another host passes it on in a frame, which has its kind before it.
+pub const PIECE_MAX: usize = FRAME_MAX - 1;
+
 /// What is done by several ranks together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Together {
@@ -236,7 +239,7 @@ impl PmixPieces {
     pub fn poll_piece(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let Some((length, rest)) = self.buffer[self.taken..].split_first_chunk() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
-        if length > FRAME_MAX {
+        if length > PIECE_MAX {
             return Err(FrameError::Length(length));
         }
         let piece = rest.get(..length).map(<[u8]>::to_vec);
@@ -247,7 +250,9 @@ impl PmixPieces {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{GIVEN_MAX, SUCCESS, TOO_MUCH, bounded};
     use super::*;
+    use crate::frame::{Frame, Frames};
     use proptest::prelude::*;
 
     fn each() -> Vec<PmixSaid> {
@@ -293,6 +298,33 @@ mod tests {
         assert_eq!(found, each());
         pieces.handle_bytes(&[255; 8]);
         assert!(pieces.poll_piece().is_err());
+    }
+
+    #[test]
+    fn the_longest_piece_fits_into_a_frame_and_a_longer_one_is_none() {
+        let mut pieces = PmixPieces::default();
+        let mut piece = vec![7; PIECE_MAX];
+        pieces.handle_bytes(&framed(&piece));
+        assert!(pieces.poll_piece() == Ok(Some(piece.clone())));
+        let (mut frames, mut bytes) = (Frames::default(), Vec::new());
+        Frame::Pmix(piece.clone()).encode(&mut bytes);
+        frames.handle_bytes(&bytes);
+        assert!(frames.poll_frame() == Ok(Some(Frame::Pmix(piece.clone()))));
+        piece.push(7);
+        pieces.handle_bytes(&framed(&piece));
+        assert!(pieces.poll_piece() == Err(FrameError::Length(PIECE_MAX + 1)));
+    }
+
+    #[test]
+    fn what_may_be_given_fits_into_a_piece_and_more_is_too_much() {
+        let ranks: Vec<u32> = (0..1000).collect();
+        let (status, data) = bounded(SUCCESS, vec![0; GIVEN_MAX - 4000], ranks.len());
+        assert_eq!(status, SUCCESS);
+        let gathered = PmixSaid::Gathered { call: 1, status, what: Together::Fence, ranks, data };
+        assert!(gathered.encode().len() <= PIECE_MAX);
+        assert!(bounded(SUCCESS, vec![0; GIVEN_MAX - 3999], 1000) == (TOO_MUCH, Vec::new()));
+        let done = PmixTold::Done { call: 1, status, data: vec![0; GIVEN_MAX] };
+        assert!(done.encode().len() <= PIECE_MAX);
     }
 
     proptest! {
