@@ -73,6 +73,15 @@ fn an_abort_and_a_killed_rank_end_the_job_on_both() {
     assert!(done.err.contains("rank 3 ") && done.err.contains("signal 9"), "{}", done.err);
 }
 
+/// On the second host nobody is left, and with the first one gone the fence would wait for it for ever.
+#[test]
+fn ranks_go_on_without_a_host_whose_ranks_are_all_lost() {
+    let done = finish(weft_run().arg("--keep-going").arg(client()).arg("survive"));
+    let expected: Vec<String> = [0, 2].map(|rank| format!("rank {rank} goes on without: NOT-FOUND")).into();
+    assert_eq!((done.code, done.out), (0, expected), "{}", done.err);
+    assert_eq!(done.err.matches("the others go on").count(), 2, "{}", done.err);
+}
+
 /// Two values of each rank: what each host gives could be sent, and all of it together could not. Four: nor could that.
 #[test]
 fn a_fence_with_more_than_can_be_sent_fails_for_all_in_one_line() {

@@ -361,6 +361,8 @@ impl Supervisor {
                 }
                 self.managers.pmi.handle_lost(rank);
                 self.handle_pmi_events();
+                self.managers.pmix.handle_lost(rank);
+                self.handle_pmix_events();
             }
         }
     }

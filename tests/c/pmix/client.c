@@ -155,6 +155,20 @@ static void describe(void) {
     printf("rank %u knows %s\n", me.rank, text(&last, PMIX_HOSTNAME));
 }
 
+/* Ranks of uneven number die at once. The others may learn it from what they are at, and go on without them. */
+static void survive(void) {
+    if (me.rank % 2 == 1) kill(getpid(), SIGKILL);
+    pmix_status_t first = PMIx_Fence(&all, 1, NULL, 0);
+    if (first != PMIX_ERR_LOST_CONNECTION) need("fence", first);
+    static char bytes[4000];
+    put("alive", bytes, fill(bytes, me.rank, 0));
+    fence(&all, 1, 1);
+    for (uint32_t rank = 0; rank < size; rank += 2) check(rank, 0, "alive");
+    pmix_proc_t lost = process(1);
+    pmix_value_t *value;
+    printf("rank %u goes on without: %s\n", me.rank, PMIx_Error_string(PMIx_Get(&lost, "alive", NULL, 0, &value)));
+}
+
 /* Each rank puts so many values of 9 MiB. */
 static void much(int count) {
     enum { BYTES = 9 << 20 };
@@ -188,6 +202,7 @@ int main(int count, char **words) {
     if (strcmp(what, "parts") == 0) parts();
     if (strcmp(what, "publish") == 0) publish();
     if (strcmp(what, "spawn") == 0) spawn();
+    if (strcmp(what, "survive") == 0) survive();
     if (strcmp(what, "much") == 0) much(atoi(words[2]));
     if (strcmp(what, "again") == 0) {
         need("finalize", PMIx_Finalize(NULL, 0));

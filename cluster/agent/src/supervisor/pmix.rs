@@ -24,6 +24,10 @@ impl Supervisor {
         if let Err(error) = self.managers.pmix.handle_piece(watch, piece) {
             return self.break_down(&format!("a PMIx server said what means nothing: {error}"));
         }
+        self.handle_pmix_events();
+    }
+
+    pub(super) fn handle_pmix_events(&mut self) {
         while let Some(event) = self.managers.pmix.poll_event() {
             match event {
                 PmixEvent::Tell { host, told } => self.tell_pmix(host, told.encode()),

@@ -2,9 +2,9 @@
 //! of another host there.
 
 use super::said::{PmixSaid, PmixTold, Together};
-use super::{BAD_PARAMETER, NOT_FOUND, SUCCESS, TOO_MUCH, bounded};
+use super::{BAD_PARAMETER, LOST, NOT_FOUND, SUCCESS, TOO_MUCH, bounded};
 use crate::frame::FrameError;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// What comes out after something that a server has said went in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,23 +23,27 @@ pub enum PmixEvent {
     TooMuch,
 }
 
-/// What a host has given: under which number, with which status, and its bytes.
-type Given = (u64, i32, Vec<u8>);
+/// What a host has given: under which number, with which status, and its bytes. One that is lost has no number.
+type Given = (Option<u64>, i32, Vec<u8>);
 
 /// The turns of one set of ranks, of each host those that no other host has joined yet.
 type Turns = Vec<VecDeque<Given>>;
+
+/// What is done together, and by which ranks, in rising order; none named: by all.
+type TogetherBy = (Together, Vec<u32>);
 
 /// Serves one job.
 pub struct PmixExchange {
     /// The number of each rank's host.
     places: Vec<usize>,
     hosts: usize,
-    turns: HashMap<(Together, Vec<u32>), Turns>,
+    turns: HashMap<TogetherBy, Turns>,
     /// Who waits for a rank's values: host, and its number for that. `asked` is who has to answer.
     asks: HashMap<u64, PmixAsk>,
     last_ask: u64,
     published: HashMap<String, Vec<u8>>,
     keeps_going: bool,
+    lost: HashSet<usize>,
     events: VecDeque<PmixEvent>,
 }
 
@@ -47,14 +51,16 @@ struct PmixAsk {
     host: usize,
     call: u64,
     asked: usize,
+    rank: usize,
 }
 
 impl PmixExchange {
     /// Rank `r` of the job is on host number `places[r]`.
     pub fn new(places: &[usize]) -> Self {
         let hosts = places.iter().max().map_or(0, |last| last + 1);
-        let (turns, asks, published, events) = Default::default();
-        Self { places: places.to_vec(), hosts, turns, asks, last_ask: 0, published, keeps_going: false, events }
+        let (turns, asks, published) = Default::default();
+        let (lost, events) = Default::default();
+        Self { places: places.to_vec(), hosts, turns, asks, last_ask: 0, published, keeps_going: false, lost, events }
     }
 
     /// Those who are left go on when a rank is lost.
@@ -82,7 +88,7 @@ impl PmixExchange {
             // Who waits for one that is lost is ended, and should not be first to say so.
             PmixSaid::Gathered { status, .. } if ![SUCCESS, TOO_MUCH].contains(&status) && !self.keeps_going => {}
             PmixSaid::Gathered { call, status, what, ranks, data } => {
-                self.on_gathered(host, (what, ranks), (call, status, data));
+                self.on_gathered(host, call, (what, ranks), (status, data));
             }
             PmixSaid::Wanted { call, rank } => self.on_wanted(host, call, rank),
             PmixSaid::Found { ask, status, data } => self.on_found(host, ask, status, data),
@@ -116,22 +122,65 @@ impl PmixExchange {
         self.events.push_back(PmixEvent::Tell { host, told: PmixTold::Done { call, status, data } });
     }
 
-    fn on_gathered(&mut self, host: usize, (what, ranks): (Together, Vec<u32>), given: Given) {
-        let Some(of) = self.hosts_of(&ranks).filter(|of| of.contains(&host)) else {
-            return self.done(host, given.0, BAD_PARAMETER, Vec::new());
-        };
+    /// The rank is gone, and the others go on. A host that has nobody left of those that do something together gives no
+    /// more to it: what they are at ends for the others with an error, as the library ends it where that was on one host,
+    /// and what they begin later is theirs alone. Nobody finds what the rank has put.
+    pub fn handle_lost(&mut self, rank: usize) {
+        let Some(host) = self.places.get(rank).copied() else { return };
+        self.lost.insert(rank);
+        let is_over = |by: &&TogetherBy| belongs(by, rank) && !self.awaits(by, host);
+        for by in self.turns.keys().filter(is_over).cloned().collect::<Vec<_>>() {
+            if let Some(turns) = self.turns.get_mut(&by) {
+                let begun = turns.iter().map(VecDeque::len).max().unwrap_or(0);
+                turns[host].resize(begun, (None, LOST, Vec::new()));
+            }
+            self.end_turns(&by);
+        }
+        let over: Vec<u64> = self.asks.iter().filter(|(_, ask)| ask.rank == rank).map(|(ask, _)| *ask).collect();
+        for PmixAsk { host, call, .. } in over.iter().filter_map(|ask| self.asks.remove(ask)).collect::<Vec<_>>() {
+            self.done(host, call, NOT_FOUND, Vec::new());
+        }
+    }
+
+    fn on_gathered(&mut self, host: usize, call: u64, (what, ranks): TogetherBy, (status, data): (i32, Vec<u8>)) {
+        if !self.hosts_of(&ranks).is_some_and(|of| of.contains(&host)) {
+            return self.done(host, call, BAD_PARAMETER, Vec::new());
+        }
         let mut ranks = ranks;
         ranks.sort_unstable();
-        let key = (what, ranks);
-        let turns = self.turns.entry(key.clone()).or_insert_with(|| vec![VecDeque::new(); self.hosts]);
-        turns[host].push_back(given);
-        if of.iter().any(|host| turns[*host].is_empty()) {
-            return;
+        let by = (what, ranks);
+        if !self.awaits(&by, host) {
+            // What its ranks were at when they were lost is over.
+            return self.done(host, call, LOST, Vec::new());
         }
-        let come: Vec<_> = of.iter().filter_map(|host| Some((*host, turns[*host].pop_front()?))).collect();
-        if turns.iter().all(VecDeque::is_empty) {
-            self.turns.remove(&key);
+        let turns = self.turns.entry(by.clone()).or_insert_with(|| vec![VecDeque::new(); self.hosts]);
+        turns[host].push_back((Some(call), status, data));
+        self.end_turns(&by);
+    }
+
+    /// Whether a host has ranks left that belong to this.
+    fn awaits(&self, by: &TogetherBy, host: usize) -> bool {
+        let is_left = |rank| self.places[rank] == host && !self.lost.contains(&rank);
+        (0..self.places.len()).any(|rank| is_left(rank) && belongs(by, rank))
+    }
+
+    /// Ends the turns that all hosts have joined which have ranks left in them.
+    fn end_turns(&mut self, by: &TogetherBy) {
+        let awaited: Vec<usize> = (0..self.hosts).filter(|host| self.awaits(by, *host)).collect();
+        while let Some(turns) = self.turns.get_mut(by) {
+            if awaited.iter().any(|host| turns[*host].is_empty()) {
+                return;
+            }
+            let joined = turns.iter_mut().enumerate();
+            let come: Vec<_> = joined.filter_map(|(host, turns)| Some((host, turns.pop_front()?))).collect();
+            if turns.iter().all(VecDeque::is_empty) {
+                self.turns.remove(by);
+            }
+            self.end_turn(come);
         }
+    }
+
+    fn end_turn(&mut self, come: Vec<(usize, Given)>) {
         let all: Vec<u8> = come.iter().flat_map(|(_, (_, _, data))| data).copied().collect();
         let status = come.iter().map(|(_, (_, status, _))| *status).find(|status| *status != SUCCESS);
         let (status, all) = bounded(status.unwrap_or(SUCCESS), all, 0);
@@ -139,7 +188,9 @@ impl PmixExchange {
             self.events.push_back(PmixEvent::TooMuch);
         }
         for (host, (call, ..)) in come {
-            self.done(host, call, status, all.clone());
+            if let Some(call) = call {
+                self.done(host, call, status, all.clone());
+            }
         }
     }
 
@@ -153,23 +204,28 @@ impl PmixExchange {
     }
 
     fn on_wanted(&mut self, host: usize, call: u64, rank: u32) {
-        let Some(asked) = self.places.get(rank as usize).copied() else {
+        let place = self.places.get(rank as usize).copied();
+        let Some(asked) = place.filter(|_| !self.lost.contains(&(rank as usize))) else {
             return self.done(host, call, NOT_FOUND, Vec::new());
         };
         self.last_ask += 1;
         let ask = self.last_ask;
-        self.asks.insert(ask, PmixAsk { host, call, asked });
+        self.asks.insert(ask, PmixAsk { host, call, asked, rank: rank as usize });
         self.events.push_back(PmixEvent::Tell { host: asked, told: PmixTold::Wanted { ask, rank } });
     }
 
     fn on_found(&mut self, host: usize, ask: u64, status: i32, data: Vec<u8>) {
         if let Some(waiting) = self.asks.remove_entry(&ask) {
             match waiting {
-                (_, PmixAsk { host: asker, call, asked }) if asked == host => self.done(asker, call, status, data),
+                (_, PmixAsk { host: asker, call, asked, .. }) if asked == host => self.done(asker, call, status, data),
                 (ask, waiting) => _ = self.asks.insert(ask, waiting),
             }
         }
     }
+}
+
+fn belongs((_, ranks): &TogetherBy, rank: usize) -> bool {
+    ranks.is_empty() || ranks.binary_search(&(rank as u32)).is_ok()
 }
 
 #[cfg(test)]
@@ -231,6 +287,63 @@ mod tests {
         exchange.keep_going();
         exchange.handle_piece(0, &said(3, -3, &[], b"a")).unwrap();
         assert_eq!(events(&mut exchange), [done(0, 3, -3, b"ab"), done(1, 2, -3, b"ab")]);
+    }
+
+    #[test]
+    fn a_host_that_has_lost_all_its_ranks_is_not_waited_for() {
+        let mut exchange = exchange();
+        exchange.keep_going();
+        exchange.handle_piece(0, &gathered(1, &[], b"a")).unwrap();
+        exchange.handle_piece(0, &gathered(2, &[0, 1], b"b")).unwrap();
+        exchange.handle_lost(1);
+        assert_eq!(events(&mut exchange), [done(0, 2, LOST, b"b")], "rank 3 may still come to the other");
+        exchange.handle_lost(3);
+        assert_eq!(events(&mut exchange), [done(0, 1, LOST, b"a")]);
+        // What its library says of that later is not for the next one.
+        exchange.handle_piece(1, &said(8, LOST, &[], b"")).unwrap();
+        exchange.handle_piece(0, &gathered(3, &[], b"c")).unwrap();
+        assert_eq!(events(&mut exchange), [done(1, 8, LOST, b""), done(0, 3, SUCCESS, b"c")]);
+        assert!(exchange.turns.is_empty(), "nothing is kept");
+    }
+
+    #[test]
+    fn what_a_host_has_given_before_it_was_lost_counts() {
+        let mut exchange = PmixExchange::new(&[0, 1, 2]);
+        exchange.keep_going();
+        exchange.handle_piece(1, &gathered(1, &[], b"b")).unwrap();
+        exchange.handle_lost(1);
+        exchange.handle_piece(0, &gathered(2, &[], b"a")).unwrap();
+        exchange.handle_piece(0, &gathered(3, &[], b"A")).unwrap();
+        assert_eq!(events(&mut exchange), []);
+        exchange.handle_piece(2, &gathered(4, &[], b"c")).unwrap();
+        let all = [done(0, 2, SUCCESS, b"abc"), done(1, 1, SUCCESS, b"abc"), done(2, 4, SUCCESS, b"abc")];
+        assert_eq!(events(&mut exchange), all);
+        exchange.handle_lost(2);
+        assert_eq!(events(&mut exchange), [done(0, 3, LOST, b"A")]);
+    }
+
+    #[test]
+    fn who_is_lost_ends_nothing_that_it_does_not_belong_to() {
+        let mut exchange = PmixExchange::new(&[0, 1, 2]);
+        exchange.keep_going();
+        exchange.handle_piece(0, &gathered(1, &[0, 2], b"a")).unwrap();
+        exchange.handle_lost(1);
+        assert_eq!(events(&mut exchange), []);
+        exchange.handle_piece(2, &gathered(2, &[0, 2], b"c")).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 1, SUCCESS, b"ac"), done(2, 2, SUCCESS, b"ac")]);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_a_lost_rank_has_put() {
+        let mut exchange = exchange();
+        exchange.keep_going();
+        exchange.handle_piece(0, &PmixSaid::Wanted { call: 4, rank: 3 }.encode()).unwrap();
+        events(&mut exchange);
+        exchange.handle_lost(3);
+        exchange.handle_piece(0, &PmixSaid::Wanted { call: 5, rank: 3 }.encode()).unwrap();
+        assert_eq!(events(&mut exchange), [done(0, 4, NOT_FOUND, b""), done(0, 5, NOT_FOUND, b"")]);
+        exchange.handle_piece(1, &PmixSaid::Found { ask: 1, status: 0, data: b"late".to_vec() }.encode()).unwrap();
+        assert_eq!(events(&mut exchange), []);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub const TOO_MUCH: i32 = -29;
 pub const NOT_FOUND: i32 = -46;
 /// `PMIX_ERR_NOT_SUPPORTED`.
 pub const NOT_SUPPORTED: i32 = -47;
+/// `PMIX_ERR_LOST_CONNECTION`.
+pub const LOST: i32 = -61;
 
 /// What may be given with one piece; what is left of the longest piece is for what stands before it.
 pub const GIVEN_MAX: usize = PIECE_MAX - 1024;
