@@ -80,6 +80,18 @@ fn ranks_connect_and_begin_again() {
     }
 }
 
+/// What all users of the host may see is the name of the job, and the port. The library believes what a process says of
+/// its user, so such a one is not to be taken for a rank.
+#[test]
+fn who_knows_no_more_than_others_may_see_is_no_rank() {
+    let script = "exec env PMIX_NAMESPACE=weft-$WEFT_JOB \"$0\" again";
+    let done = finish(weft_run(1).args(["sh", "-c", script]).arg(client()).env("WEFT_PMIX", "on"));
+    assert_eq!((done.code, &*done.out), (9, ""), "{}", done.err);
+    assert!(done.err.contains("init: "), "{}", done.err);
+    let done = finish(weft_run(1).arg(client()).arg("stranger"));
+    assert_eq!((done.code, &*done.out, &*done.err), (0, "", ""));
+}
+
 #[test]
 fn further_processes_are_refused_in_one_line() {
     let done = finish(weft_run(2).arg(client()).arg("spawn"));

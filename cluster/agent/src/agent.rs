@@ -219,7 +219,7 @@ impl Prepared {
         }
         let job = Job {
             front: start.front,
-            id: JobId::named(start.job),
+            id: JobId::named(start.job, start.secret),
             programs,
             bind: start.bind,
             stdin: start.stdin,
@@ -237,7 +237,7 @@ impl Prepared {
             cores: start.cores,
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
-        let hosts = Default::default();
+        let hosts = (start.hosts, start.places.iter().map(|host| *host as usize).collect());
         let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false, hosts };
         let prepared = Self { job, here, limits, cores, _claims: claims, ports, lanes: None };
         // What is missing is told before any rank of any host runs.
@@ -283,12 +283,10 @@ impl Prepared {
 
     /// Everything but the fork.
     fn connect(&mut self, map: &[u8], lanes: MakeLanes) -> Result<(OurHalf, Keeper), LaunchError> {
-        let places = JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
-        self.make_lanes(&places, lanes);
+        let decoded = JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
+        self.make_lanes(&decoded, lanes);
         self.job.inherit.push(network::map_in_memory(map)?);
-        let mut here = std::mem::take(&mut self.here);
-        let names = places.hosts.iter().map(|host| host.name.clone()).collect();
-        here.hosts = (names, places.ranks.iter().map(|rank| rank.host as usize).collect());
+        let here = std::mem::take(&mut self.here);
         let (ours, starts, faults) = descriptors::connect(&self.job, here, self.cores.take())?;
         let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;

@@ -53,14 +53,16 @@ impl Here {
 }
 
 impl Here {
-    /// What the ranks' PMIx server is told; `programs`: the number of each rank's program.
-    fn pmix_job(&self, job: &str, programs: &[usize]) -> PmixJob {
+    /// What the ranks' PMIx server is told.
+    fn pmix_job(&self, job: &Job) -> PmixJob {
         let (hosts, places) = match &self.hosts {
             (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; self.size]),
             (names, places) => (names.clone(), places.clone()),
         };
         let here = self.ranks.first().map_or(0, |rank| places[*rank]);
-        PmixJob { namespace: format!("weft-{job}"), hosts, places, here, programs: programs.to_vec() }
+        let name = job.id.as_str();
+        let (namespace, servers) = (format!("weft-{name}-{:016x}", job.id.secret()), format!("weft-{name}-servers"));
+        PmixJob { namespace, servers, hosts, places, here, programs: programs_by_rank(&job.programs) }
     }
 }
 
@@ -136,7 +138,7 @@ pub fn connect(
     let mut of_pmix = Vec::new().into_iter();
     if templates.iter().any(|template| template.wants_pmix) {
         let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
-        let (server, environments) = PmixServer::start(&here.pmix_job(job.id.as_str(), &programs), brought)?;
+        let (server, environments) = PmixServer::start(&here.pmix_job(job), brought)?;
         (ours.pmix, of_pmix) = (Some(server), environments.into_iter());
         templates.iter_mut().for_each(Template::leave_to_pmix);
     }

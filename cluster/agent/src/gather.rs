@@ -196,9 +196,12 @@ impl Round<'_> {
         for host in &mut self.hosts {
             let start = Start {
                 job: job.id.as_str().to_owned(),
+                secret: job.id.secret(),
                 front: job.front.clone(),
                 size: size as u32,
                 ranks: host.ranks.iter().map(|rank| *rank as u32).collect(),
+                hosts: hosts.names.clone(),
+                places: hosts.places.iter().map(|host| *host as u32).collect(),
                 programs: job.programs.clone(),
                 environment: environment.clone(),
                 directory: directory.clone(),

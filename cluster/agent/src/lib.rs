@@ -85,25 +85,34 @@ use weft_records::JobRecord;
 /// The variable that tells a rank its job.
 pub const JOB_VARIABLE: &str = "WEFT_JOB";
 
-/// Names one job on this host: the launcher's process id and a random number.
+/// Names one job on this host: the launcher's process id and a random number. All users may see that; a second number
+/// only the job's processes know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobId(String);
+pub struct JobId {
+    name: String,
+    secret: u64,
+}
 
 impl JobId {
     /// A name that no other job has.
     pub fn new() -> Self {
         use std::hash::{BuildHasher, RandomState};
         let random = RandomState::new().hash_one(std::process::id());
-        Self(format!("{}-{random:016x}", std::process::id()))
+        Self { name: format!("{}-{random:016x}", std::process::id()), secret: weft_kernel::random() }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
+    }
+
+    /// What only the job's processes may know.
+    fn secret(&self) -> u64 {
+        self.secret
     }
 
     /// One that another host has made.
-    fn named(name: String) -> Self {
-        Self(name)
+    fn named(name: String, secret: u64) -> Self {
+        Self { name, secret }
     }
 }
 

@@ -20,7 +20,7 @@ pub type Facts = Vec<(&'static str, Fact)>;
 /// What the server is told of itself.
 pub fn of_server(job: &PmixJob) -> Facts {
     vec![
-        ("pmix.srv.nspace", Fact::Text(format!("{}-servers", job.namespace))),
+        ("pmix.srv.nspace", Fact::Text(job.servers.clone())),
         ("pmix.srv.rank", Fact::Rank(job.here as u32)),
         ("pmix.hname", Fact::Text(job.hosts[job.here].clone())),
         ("pmix.srvr.tool", Fact::Flag(false)),
@@ -108,6 +108,7 @@ mod tests {
     fn ranks_are_counted_on_their_host_and_in_their_program() {
         let job = PmixJob {
             namespace: "j".into(),
+            servers: "s".into(),
             hosts: vec!["a".into(), "b".into()],
             places: vec![0, 1, 0, 1],
             here: 1,

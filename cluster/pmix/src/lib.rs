@@ -10,6 +10,11 @@
 //! to, and ends; who started it does not wait long for that. An upcall of the library takes a number, is passed on, and
 //! returns; it waits for nobody but the reader of the socket.
 //!
+//! The library listens at a port of the loopback interface, and takes the user and group of who connects from what that
+//! one says of itself (`psec/native`, in every version since 4). So a user of the host is kept out by what is not known to
+//! all: the name of the job has a random part. Who connects as a tool needs no name, and cannot be refused (4.2 and 5.0
+//! crash then); it gets no upcall through.
+//!
 //! Not here: who starts and ends it, and what fences mean between hosts (launcher).
 //!
 //! Test: `cargo test -p weft-tests --features programs --test pmix`, with Debian's `libpmix2` installed.
@@ -32,8 +37,10 @@ pub const LIBRARY_VARIABLE: &str = "WEFT_PMIX_LIBRARY";
 /// What ranks are told of their job.
 #[derive(Clone, Debug)]
 pub struct PmixJob {
-    /// What the job is called.
+    /// What the job is called. Who knows this is taken for a rank.
     pub namespace: String,
+    /// What its servers are called together, which is told to all who connect.
+    pub servers: String,
     pub hosts: Vec<String>,
     /// The number of each rank's host.
     pub places: Vec<usize>,

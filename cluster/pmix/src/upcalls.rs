@@ -139,11 +139,19 @@ unsafe fn bytes(data: *const c_char, count: usize) -> Vec<u8> {
     if data.is_null() { Vec::new() } else { unsafe { std::slice::from_raw_parts(data.cast(), count) }.to_vec() }
 }
 
+/// The rank of this name, where it is one of our job: the library lets in whoever calls itself a tool, by a name of its
+/// choice.
+///
 /// # Safety
 /// `name` is one of the library's.
-unsafe fn rank(name: *const PmixName) -> u32 {
+unsafe fn rank(name: *const PmixName) -> Option<u32> {
     // SAFETY: the caller's word.
-    unsafe { (*name).rank }
+    let name = unsafe { &*name };
+    is_ours(name).then_some(name.rank)
+}
+
+fn is_ours(name: &PmixName) -> bool {
+    CStr::from_bytes_until_nul(&name.namespace) == CStr::from_bytes_until_nul(&own_name(0).namespace)
 }
 
 /// The ranks of our job among these, none for all; nothing where others are among them.
@@ -153,8 +161,7 @@ unsafe fn rank(name: *const PmixName) -> u32 {
 unsafe fn ranks(names: *const PmixName, count: usize) -> Option<Vec<u32>> {
     // SAFETY: the caller's word.
     let names = if names.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(names, count) } };
-    let ours = own_name(0).namespace;
-    if names.iter().any(|name| CStr::from_bytes_until_nul(&name.namespace) != CStr::from_bytes_until_nul(&ours)) {
+    if !names.iter().all(is_ours) {
         return None;
     }
     let all = names.iter().any(|name| name.rank == WILDCARD);
@@ -180,7 +187,9 @@ unsafe extern "C" fn client_connected(
     mark: *mut c_void,
 ) -> c_int {
     // SAFETY: given by the library, for this call.
-    say(&PmixSaid::Connected { rank: unsafe { rank(name) } });
+    if let Some(rank) = unsafe { rank(name) } {
+        say(&PmixSaid::Connected { rank });
+    }
     // SAFETY: as above.
     unsafe { done(when_done, mark) }
 }
@@ -192,7 +201,9 @@ unsafe extern "C" fn client_finalized(
     mark: *mut c_void,
 ) -> c_int {
     // SAFETY: given by the library, for this call.
-    say(&PmixSaid::Finalised { rank: unsafe { rank(name) } });
+    if let Some(rank) = unsafe { rank(name) } {
+        say(&PmixSaid::Finalised { rank });
+    }
     // SAFETY: as above.
     unsafe { done(when_done, mark) }
 }
@@ -208,11 +219,12 @@ unsafe extern "C" fn abort(
     when_done: Option<Done>,
     mark: *mut c_void,
 ) -> c_int {
+    // SAFETY: given by the library, for this call.
+    let Some(rank) = (unsafe { rank(name) }) else { return NOT_SUPPORTED };
     // SAFETY: null, or a string that ends.
     let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
-    // SAFETY: given by the library, for this call.
-    say(&PmixSaid::Aborted { rank: unsafe { rank(name) }, code, text: text.unwrap_or_default() });
-    // SAFETY: as above.
+    say(&PmixSaid::Aborted { rank, code, text: text.unwrap_or_default() });
+    // SAFETY: the library's function, with what it gave for it.
     unsafe { done(when_done, mark) }
 }
 
@@ -318,7 +330,9 @@ unsafe extern "C" fn publish(
         return NOT_SUPPORTED;
     }
     // SAFETY: the name for this call, and a string that ends, as its type says.
-    let (rank, string) = unsafe { (rank(name), CStr::from_ptr(value.data[0] as *const c_char)) };
+    let (Some(rank), string) = (unsafe { (rank(name), CStr::from_ptr(value.data[0] as *const c_char)) }) else {
+        return NOT_SUPPORTED;
+    };
     let value = [&rank.to_le_bytes(), string.to_bytes()].concat();
     if value.len() > GIVEN_MAX {
         return TOO_MUCH;
@@ -331,26 +345,28 @@ fn text(key: &[u8]) -> Option<String> {
 }
 
 unsafe extern "C" fn lookup(
-    _: *const PmixName,
+    name: *const PmixName,
     keys: *const *const c_char,
     _: *const PmixEntry,
     _: usize,
     found: Option<Found>,
     mark: *mut c_void,
 ) -> c_int {
-    let [key] = &texts(keys)[..] else { return NOT_SUPPORTED };
+    // SAFETY: given by the library, for this call.
+    let (Some(_), [key]) = (unsafe { rank(name) }, &texts(keys)[..]) else { return NOT_SUPPORTED };
     call(UpcallWaiter::Found(found, key.clone()), mark, |call| PmixSaid::LookedUp { call, key: key.clone() })
 }
 
 unsafe extern "C" fn unpublish(
-    _: *const PmixName,
+    name: *const PmixName,
     keys: *const *const c_char,
     _: *const PmixEntry,
     _: usize,
     when_done: Option<Done>,
     mark: *mut c_void,
 ) -> c_int {
-    let [key] = &texts(keys)[..] else { return NOT_SUPPORTED };
+    // SAFETY: given by the library, for this call.
+    let (Some(_), [key]) = (unsafe { rank(name) }, &texts(keys)[..]) else { return NOT_SUPPORTED };
     call(UpcallWaiter::Done(when_done), mark, |call| PmixSaid::Unpublished { call, key: key.clone() })
 }
 
@@ -364,7 +380,7 @@ unsafe extern "C" fn spawn(
     _: *mut c_void,
 ) -> c_int {
     // SAFETY: given by the library, for this call.
-    let rank = unsafe { rank(name) };
+    let Some(rank) = (unsafe { rank(name) }) else { return NOT_SUPPORTED };
     say(&PmixSaid::Refused { rank, text: "it asked by PMIx for further processes, which is not served".to_owned() });
     NOT_SUPPORTED
 }

@@ -1,5 +1,6 @@
 /* A client of the PMIx library alone: says what it is told of its job, and what came of what it was asked to do. */
 #include <pmix.h>
+#include <pmix_tool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,23 @@ static void much(int count) {
     fence(&all, 1, 0);
 }
 
+/* Comes to the server as a tool, which knows no more than its port, and wants the end of the job, and what it knows. */
+static int come_as_stranger(void) {
+    static const char *const told[] = {"PMIX_NAMESPACE", "PMIX_RANK"};
+    for (size_t at = 0; at < sizeof told / sizeof *told; at++) unsetenv(told[at]);
+    pmix_info_t infos[3];
+    pmix_rank_t rank = 0;
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_URI, getenv("PMIX_SERVER_URI4"), PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_TOOL_NSPACE, "stranger", PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[2], PMIX_TOOL_RANK, &rank, PMIX_PROC_RANK);
+    if (PMIx_tool_init(&me, infos, 3) != PMIX_SUCCESS) return 0;
+    PMIx_Abort(7, "a stranger wants it", NULL, 0);
+    pmix_info_t info;
+    PMIX_INFO_LOAD(&info, "door", "mine", PMIX_STRING);
+    if (PMIx_Publish(&info, 1) == PMIX_SUCCESS) return 9;
+    return 0;
+}
+
 /* The others never come, and the library may say so before the launcher has heard of it. */
 static void await_end(void) {
     PMIx_Fence(&all, 1, NULL, 0);
@@ -193,6 +211,7 @@ static void await_end(void) {
 
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "describe";
+    if (strcmp(what, "stranger") == 0) return come_as_stranger();
     need("init", PMIx_Init(&me, NULL, 0));
     all = process(PMIX_RANK_WILDCARD);
     size = (uint32_t)number(&all, PMIX_JOB_SIZE);

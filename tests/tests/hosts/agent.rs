@@ -101,9 +101,12 @@ fn start_program(program: &str, arguments: Vec<std::ffi::OsString>) -> Frame {
     let program = Program { program: program.into(), arguments, ranks: 2, ..Program::default() };
     Frame::Start(Box::new(Start {
         job: "test".into(),
+        secret: 7,
         front: "test".into(),
         size: 2,
         ranks: vec![0, 1],
+        hosts: vec!["a".into()],
+        places: vec![0, 0],
         programs: vec![program],
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         directory: "/".into(),

@@ -26,12 +26,17 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     pub job: String,
+    /// What only its processes know.
+    pub secret: u64,
     /// How messages begin.
     pub front: String,
     /// Ranks of the whole job.
     pub size: u32,
     /// The ranks of this host, in the order of its members.
     pub ranks: Vec<u32>,
+    /// The names of all hosts, and the number of each rank's.
+    pub hosts: Vec<String>,
+    pub places: Vec<u32>,
     /// Of the whole job: its ranks are numbered through them.
     pub programs: Vec<Program>,
     /// The launcher's own.
@@ -77,9 +82,12 @@ fn address(from: &mut Bytes) -> Result<IpAddr, FrameError> {
 impl Start {
     pub(super) fn encode(&self, to: &mut Vec<u8>) {
         to.text(&self.job);
+        to.longs([self.secret]);
         to.text(&self.front);
         to.word(self.size);
         to.list(&self.ranks, |to, rank| to.word(*rank));
+        to.list(&self.hosts, |to, name| to.text(name));
+        to.list(&self.places, |to, host| to.word(*host));
         to.list(&self.programs, put_program);
         to.list(&self.environment, |to, (name, value)| {
             to.os(name);
@@ -105,9 +113,12 @@ impl Start {
     pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
         let start = Self {
             job: from.text()?,
+            secret: from.longs::<1>()?[0],
             front: from.text()?,
             size: from.word()?,
             ranks: from.list(Bytes::word)?,
+            hosts: from.list(|from| from.text())?,
+            places: from.list(Bytes::word)?,
             programs: from.list(program)?,
             environment: from.list(|from| Ok((from.os()?, from.os()?)))?,
             directory: from.os()?.into(),
@@ -129,6 +140,8 @@ impl Start {
         let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
         let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);
         let sound = sound && crate::job::size(&start.programs) == Ok(start.size as usize);
+        let sound = sound && start.places.len() == start.size as usize;
+        let sound = sound && start.places.iter().all(|host| (*host as usize) < start.hosts.len());
         if sound { Ok(start) } else { Err(FrameError::Value(kind::START)) }
     }
 }

@@ -21,9 +21,12 @@ fn start() -> Start {
     };
     Start {
         job: "1-f".into(),
+        secret: 7,
         front: "weft run".into(),
         size: 3,
         ranks: vec![0, 2],
+        hosts: vec!["a".into(), "b".into()],
+        places: vec![0, 1, 0],
         programs: vec![first, Program { program: "q".into(), ranks: 1, ..Program::default() }],
         environment: vec![("HOME".into(), "/h".into())],
         directory: "/w".into(),
@@ -108,7 +111,7 @@ fn bytes_of_the_short_frames() {
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x05\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x06\0\0\0");
 }
 
 #[rustfmt::skip]
@@ -121,8 +124,10 @@ fn bytes_of_the_long_frames() {
     ].concat();
     assert_eq!(encoded(&Frame::Hello(hello())), hello_bytes);
     let start_bytes = [
-        &[2][..], &text(b"1-f"), &text(b"weft run"), &[3, 0, 0, 0],
+        &[2][..], &text(b"1-f"), &[7, 0, 0, 0, 0, 0, 0, 0], &text(b"weft run"), &[3, 0, 0, 0],
         &[2, 0, 0, 0], &[0, 0, 0, 0], &[2, 0, 0, 0],
+        &[2, 0, 0, 0], &text(b"a"), &text(b"b"),
+        &[3, 0, 0, 0], &[0, 0, 0, 0], &[1, 0, 0, 0], &[0, 0, 0, 0],
         &[2, 0, 0, 0],
         &text(b"./p"), &[2, 0, 0, 0], &text(b"-x"), &text(b""), &[2, 0, 0, 0], &[1, 0, 0, 0], &text(b"A"), &text(b"b=c"),
         &[1], &text(b"/d"),
@@ -199,6 +204,8 @@ fn a_start_whose_ranks_make_no_sense_is_refused() {
     assert_eq!(with(&|start| start.ranks[1] = 0), wrong);
     assert_eq!(with(&|start| start.size = 4), wrong);
     assert_eq!(with(&|start| start.programs.clear()), wrong);
+    assert_eq!(with(&|start| start.places.truncate(2)), wrong);
+    assert_eq!(with(&|start| start.places[1] = 2), wrong, "a host that is none");
     assert!(with(&|start| start.ranks[1] = 1).is_ok());
 }
 
