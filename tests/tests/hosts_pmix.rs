@@ -95,11 +95,13 @@ fn a_fence_with_more_than_can_be_sent_fails_for_all_in_one_line() {
 }
 
 #[test]
-fn a_host_without_the_library_is_named() {
+fn hosts_without_the_library_are_named_in_one_line() {
     let done = finish(weft_run().arg(client()).env("WEFT_PMIX_LIBRARY", "/no/libpmix.so"));
     assert_eq!((done.code, done.out.len()), (1, 0), "{}", done.err);
-    let line = done.err.lines().next().unwrap_or_default();
-    assert!(line.contains("host '") && line.contains("/no/libpmix.so") && line.contains("libpmix2"), "{}", done.err);
+    let hosts = Namespaces::pair();
+    let begin = format!("weft run: hosts '{}', '{}': no PMIx server", hosts.name(1), hosts.name(2));
+    assert!(done.err.starts_with(&begin) && done.err.lines().count() == 1, "{}", done.err);
+    assert!(done.err.contains("/no/libpmix.so") && done.err.contains("libpmix2"), "{}", done.err);
 }
 
 #[test]

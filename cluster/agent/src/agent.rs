@@ -99,7 +99,10 @@ fn run(
         Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
     };
     relay.send(&Frame::Ready(prepared.ports.clone()));
-    let Some(Frame::Go(map)) = wait_for_frame(&mut interest, &mut relay, &mut branch) else { return 1 };
+    let Some(Frame::Go(map)) = wait_for_frame(&mut interest, &mut relay, &mut branch) else {
+        prepared.here.pmix.into_iter().for_each(|(server, _)| server.end());
+        return 1;
+    };
     let members = Members::of(&prepared.job.inherit);
     let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
@@ -238,14 +241,27 @@ impl Prepared {
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
         let hosts = (start.hosts, start.places.iter().map(|host| *host as usize).collect());
-        let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false, hosts };
-        let prepared = Self { job, here, limits, cores, _claims: claims, ports, lanes: None };
-        // What is missing is told before any rank of any host runs.
-        let setting = prepared.settings().pmix;
-        for program in &prepared.job.programs {
-            crate::program::wants_pmix(&crate::program::find(program)?, prepared.here.size, setting)?;
-        }
+        let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false, hosts, pmix: None };
+        let mut prepared = Self { job, here, limits, cores, _claims: claims, ports, lanes: None };
+        prepared.start_pmix()?;
         Ok(prepared)
+    }
+
+    /// Looks for the programs, and for the library that they want: what is missing is told before any rank of any host runs.
+    fn start_pmix(&mut self) -> Result<(), LaunchError> {
+        let setting = self.settings().pmix;
+        let (mut wanted, mut brought) = (false, None);
+        for program in &self.job.programs {
+            let path = crate::program::find(program)?;
+            if crate::program::wants_pmix(&path, self.here.size, setting)? {
+                wanted = true;
+                brought = brought.or_else(|| libraries::pmix_of(&path));
+            }
+        }
+        if wanted {
+            self.here.pmix = Some(PmixServer::start(&self.here.pmix_job(&self.job), brought)?);
+        }
+        Ok(())
     }
 
     /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with

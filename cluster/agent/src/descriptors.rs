@@ -3,7 +3,7 @@
 
 use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
-use crate::pmix::PmixServer;
+use crate::pmix::{Environments, PmixServer};
 use crate::sys::Apart;
 use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
 use std::collections::HashMap;
@@ -41,6 +41,8 @@ pub struct Here {
     pub with_the_user: bool,
     /// The names of all hosts, and the number of each rank's; none where it is this one alone.
     pub hosts: (Vec<String>, Vec<usize>),
+    /// The PMIx server, if it has begun, and what it has its ranks told.
+    pub pmix: Option<(PmixServer, Environments)>,
 }
 
 impl Here {
@@ -48,13 +50,14 @@ impl Here {
     pub fn all(size: usize) -> Self {
         let own = (0..size).map(|_| Vec::new()).collect();
         let environment = std::env::vars_os().collect();
-        Self { ranks: (0..size).collect(), size, environment, own, with_the_user: true, hosts: Default::default() }
+        let (ranks, hosts) = ((0..size).collect(), Default::default());
+        Self { ranks, size, environment, own, with_the_user: true, hosts, pmix: None }
     }
 }
 
 impl Here {
     /// What the ranks' PMIx server is told.
-    fn pmix_job(&self, job: &Job) -> PmixJob {
+    pub fn pmix_job(&self, job: &Job) -> PmixJob {
         let (hosts, places) = match &self.hosts {
             (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; self.size]),
             (names, places) => (names.clone(), places.clone()),
@@ -124,7 +127,7 @@ pub fn keep_the_outer_jobs() {
 /// Makes both halves for the ranks that run here.
 pub fn connect(
     job: &Job,
-    here: Here,
+    mut here: Here,
     cores: Option<Vec<Core>>,
 ) -> Result<(OurHalf, Vec<Start>, FaultPlan), LaunchError> {
     let mut plan = FaultPlan { ranks: here.ranks.clone(), ..FaultPlan::default() };
@@ -136,9 +139,11 @@ pub fn connect(
     let programs = programs_by_rank(&job.programs);
     let mut ours = OurHalf::default();
     let mut of_pmix = Vec::new().into_iter();
-    if templates.iter().any(|template| template.wants_pmix) {
+    if here.pmix.is_none() && templates.iter().any(|template| template.wants_pmix) {
         let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
-        let (server, environments) = PmixServer::start(&here.pmix_job(job), brought)?;
+        here.pmix = Some(PmixServer::start(&here.pmix_job(job), brought)?);
+    }
+    if let Some((server, environments)) = here.pmix.take() {
         (ours.pmix, of_pmix) = (Some(server), environments.into_iter());
         templates.iter_mut().for_each(Template::leave_to_pmix);
     }

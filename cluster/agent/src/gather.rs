@@ -29,6 +29,8 @@ use remedy::remedy;
 const SAID_BYTES: usize = 4096;
 /// How long launch commands get to end by themselves when they should.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
+/// How long others are waited for that may refuse as one host has.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
 /// How long a host that is being copied to may be silent: what was written for it may still lie on the way.
 const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -56,7 +58,8 @@ pub fn gather(
     let (guard, list, tree) = start_commands(hosts, stage.as_ref(), signals, limits)?;
     let interest = EventLoop::new().map_err(LaunchError::system("epoll"))?;
     let (deadline, patience) = (None, hosts.patience);
-    let mut round = Round { hosts: list, tree, guard, signals, interest, deadline, patience, stage };
+    let refused_at = None;
+    let mut round = Round { hosts: list, tree, guard, signals, interest, deadline, patience, refused_at, stage };
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
@@ -175,6 +178,8 @@ struct Round<'a> {
     interest: EventLoop<Token>,
     deadline: Option<Instant>,
     patience: Option<Duration>,
+    /// When the first host has refused.
+    refused_at: Option<Instant>,
     /// What a host gets that has asked for it.
     stage: Option<Stage>,
 }
@@ -304,6 +309,9 @@ impl Round<'_> {
                 return Ok(());
             }
             let now = Instant::now();
+            if let Some(error) = self.refusal(now, &far_enough) {
+                return Err(error);
+            }
             if self.deadline.is_some_and(|at| at <= now) {
                 let late = self.hosts.iter().find(|host| !far_enough(host));
                 return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
@@ -314,6 +322,21 @@ impl Round<'_> {
         }
     }
 
+    /// What lacks on one host often lacks on others: who is about to say the same is waited for, to be named with it.
+    fn refusal(&mut self, now: Instant, far_enough: impl Fn(&Host) -> bool) -> Option<LaunchError> {
+        let (code, reason) = self.hosts.iter().find_map(|host| host.progress.refusal())?;
+        let refused_at = *self.refused_at.get_or_insert(now);
+        let is_open = |host: &Host| host.progress.refusal().is_none() && !far_enough(host);
+        if self.hosts.iter().any(is_open) && now < refused_at + REFUSAL_TIME {
+            return None;
+        }
+        let alike = self.hosts.iter().filter(|host| host.progress.refusal() == Some((code, reason)));
+        let hosts = alike.map(|host| format!("'{}'", host.name)).collect::<Vec<_>>();
+        let word = if hosts.len() == 1 { "host" } else { "hosts" };
+        let hosts = format!("{word} {}", hosts.join(", "));
+        Some(LaunchError::Refused { hosts, code, reason: reason.to_owned() })
+    }
+
     fn wait_once(&mut self, now: Instant) -> Result<(), LaunchError> {
         let Self { hosts, guard, interest, .. } = self;
         interest.ask(self.signals.fd(), libc::POLLIN, Token::Signal);
@@ -321,7 +344,8 @@ impl Round<'_> {
         for (number, host) in hosts.iter().enumerate() {
             host.interest(|fd, events, source| interest.ask(fd, events, Token::Host(number, source)));
         }
-        let left = self.deadline.map(|at| at.saturating_duration_since(now));
+        let until = self.refused_at.map(|at| at + REFUSAL_TIME).into_iter().chain(self.deadline).min();
+        let left = until.map(|at| at.saturating_duration_since(now));
         for (token, found) in interest.turn(left).map_err(LaunchError::system("epoll"))? {
             match token {
                 Token::Signal => self.handle_signals()?,

@@ -264,8 +264,8 @@ pub enum LaunchError {
     Pmix(String),
     #[error("host '{host}': {reason}")]
     Host { host: String, reason: String },
-    #[error("host '{host}': {reason}")]
-    Refused { host: String, code: i32, reason: String },
+    #[error("{hosts}: {reason}")]
+    Refused { hosts: String, code: i32, reason: String },
     #[error("ended by {} before the job began", signal_name(*.signal))]
     Interrupted { signal: i32 },
     #[error("{what}: {error}")]

@@ -29,7 +29,7 @@ pub struct PmixServer {
 }
 
 /// What the environment of each rank of this host is to have.
-type Environments = Vec<Vec<(String, String)>>;
+pub type Environments = Vec<Vec<(String, String)>>;
 
 impl PmixServer {
     /// Forks it, and waits until it serves. `brought`: the library that comes with a program.

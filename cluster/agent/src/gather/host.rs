@@ -13,6 +13,8 @@ pub enum Progress {
     Greeted(Hello),
     /// It can start; the ports of its ranks.
     Ready(Hello, Vec<(u16, u16)>),
+    /// It cannot: what the launcher is to exit with, and why.
+    Refused(i32, String),
 }
 
 impl Progress {
@@ -22,6 +24,10 @@ impl Progress {
 
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready(..))
+    }
+
+    pub fn refusal(&self) -> Option<(i32, &str)> {
+        if let Self::Refused(code, reason) = self { Some((*code, reason)) } else { None }
     }
 }
 
@@ -122,7 +128,7 @@ impl Host {
 
     pub fn addresses(&self) -> &[IpAddr] {
         match &self.progress {
-            Progress::Silent(_) => &[],
+            Progress::Silent(_) | Progress::Refused(..) => &[],
             Progress::Greeted(hello) | Progress::Ready(hello, _) => &hello.addresses,
         }
     }
@@ -237,9 +243,7 @@ impl Host {
                 (Progress::Greeted(hello), Frame::Ready(ports)) if ports.len() == self.ranks.len() => {
                     Progress::Ready(hello, ports)
                 }
-                (_, Frame::Refused { code, reason }) => {
-                    return Err(LaunchError::Refused { host: self.name.clone(), code, reason });
-                }
+                (_, Frame::Refused { code, reason }) => Progress::Refused(code, reason),
                 _ => return Err(host_error(&self.name, "its agent said what means nothing here".to_owned())),
             };
         }
