@@ -258,10 +258,7 @@ impl Prepared {
                 brought = brought.or_else(|| libraries::pmix_of(&path));
             }
         }
-        if wanted {
-            self.here.pmix = Some(PmixServer::start(&self.here.pmix_job(&self.job), brought)?);
-        }
-        Ok(())
+        if wanted { self.here.start_pmix(&self.job, brought) } else { Ok(()) }
     }
 
     /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
 use weft_cluster::placement::{Bind, Core};
-use weft_pmix::PmixJob;
+use weft_pmix::{LIBRARY, LIBRARY_VARIABLE, PmixJob};
 use weft_wire::settings::Settings;
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
@@ -56,8 +56,17 @@ impl Here {
 }
 
 impl Here {
-    /// What the ranks' PMIx server is told.
-    pub fn pmix_job(&self, job: &Job) -> PmixJob {
+    /// Starts the ranks' PMIx server. `brought`: the library that comes with a program; the job may name another one.
+    pub fn start_pmix(&mut self, job: &Job, brought: Option<PathBuf>) -> Result<(), LaunchError> {
+        let named = self.environment.get(OsStr::new(LIBRARY_VARIABLE)).filter(|name| !name.is_empty());
+        let usual = || brought.map(OsString::from).into_iter().chain([LIBRARY.into()]).collect();
+        let libraries = named.map_or_else(usual, |name| vec![name.clone()]);
+        self.pmix = Some(PmixServer::start(&self.pmix_job(job), &libraries)?);
+        Ok(())
+    }
+
+    /// What the server is told.
+    fn pmix_job(&self, job: &Job) -> PmixJob {
         let (hosts, places) = match &self.hosts {
             (names, _) if names.is_empty() => (vec![sys::host_name()], vec![0; self.size]),
             (names, places) => (names.clone(), places.clone()),
@@ -141,7 +150,7 @@ pub fn connect(
     let mut of_pmix = Vec::new().into_iter();
     if here.pmix.is_none() && templates.iter().any(|template| template.wants_pmix) {
         let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
-        here.pmix = Some(PmixServer::start(&here.pmix_job(job), brought)?);
+        here.start_pmix(job, brought)?;
     }
     if let Some((server, environments)) = here.pmix.take() {
         (ours.pmix, of_pmix) = (Some(server), environments.into_iter());

@@ -8,11 +8,10 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use weft_cluster::pmix::{PmixPieces, PmixSaid, framed};
 use weft_kernel::{await_events, close_all_but};
-use weft_pmix::{LIBRARY, LIBRARY_VARIABLE, PmixJob};
+use weft_pmix::PmixJob;
 
 /// The library looks at the machine before it serves.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,14 +31,14 @@ pub struct PmixServer {
 pub type Environments = Vec<Vec<(String, String)>>;
 
 impl PmixServer {
-    /// Forks it, and waits until it serves. `brought`: the library that comes with a program.
-    pub fn start(job: &PmixJob, brought: Option<PathBuf>) -> Result<(Self, Environments), LaunchError> {
+    /// Forks it, and waits until it serves with the first of these libraries that can be loaded.
+    pub fn start(job: &PmixJob, libraries: &[OsString]) -> Result<(Self, Environments), LaunchError> {
         let error = LaunchError::system("PMIx server");
         let (socket, theirs) = UnixStream::pair().map_err(&error)?;
         match sys::fork().map_err(&error)? {
             sys::Fork::Child => {
                 drop(socket);
-                live(theirs, job, brought)
+                live(theirs, job, libraries)
             }
             sys::Fork::Parent { child: pid } => {
                 drop(theirs);
@@ -142,7 +141,7 @@ impl PmixServer {
 }
 
 /// Lives as the server. What was inherited is of no use here.
-fn live(socket: UnixStream, job: &PmixJob, brought: Option<PathBuf>) -> ! {
+fn live(socket: UnixStream, job: &PmixJob, libraries: &[OsString]) -> ! {
     let _ = sys::own_group();
     let _ = sys::SignalSet::all().block();
     sys::reset_signal(libc::SIGCHLD);
@@ -151,8 +150,5 @@ fn live(socket: UnixStream, job: &PmixJob, brought: Option<PathBuf>) -> ! {
         let _ = sys::replace(0, &nothing).and_then(|()| sys::replace(1, &nothing));
     }
     close_all_but(3, &[socket.as_raw_fd()]);
-    let named = std::env::var_os(LIBRARY_VARIABLE).filter(|name| !name.is_empty());
-    let usual = || brought.map(OsString::from).into_iter().chain([LIBRARY.into()]).collect();
-    let libraries = named.map_or_else(usual, |name| vec![name]);
-    sys::exit_now(weft_pmix::serve(socket, job, &libraries))
+    sys::exit_now(weft_pmix::serve(socket, job, libraries))
 }
