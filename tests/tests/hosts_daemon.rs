@@ -412,6 +412,26 @@ fn a_job_whose_daemon_is_ended_in_order_keeps_its_slots_while_it_runs() {
     lab.until("its slots are free", |view| used(view) == 0);
 }
 
+/// As systemd does: listens, and starts the daemon when somebody comes.
+const LISTEN: &str = "import os, select, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind('\\0weftd/0')
+listener.listen()
+select.select([listener], [], [])
+os.dup2(listener.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
+os.execv(sys.argv[1], sys.argv[1:])";
+
+#[test]
+fn who_comes_before_the_daemon_is_served_where_somebody_listens_for_it() {
+    let mut lab = Lab::up("");
+    lab.rights = &["python3", "-c", LISTEN];
+    lab.start(1);
+    lab.until("it has begun", |view| view["members"][0]["standing"] == "alive");
+    assert_eq!(fs::read_to_string(lab.said_by(1)).expect("read"), "");
+}
+
 /// By its user and root alone, also when its daemon has begun again, its launcher was killed, and it is over.
 #[test]
 fn what_a_job_has_written_is_shown_on_any_member() {

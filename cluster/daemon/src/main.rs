@@ -21,6 +21,7 @@ mod asker;
 mod beginning;
 mod between;
 mod calls;
+mod clients;
 mod daemon;
 mod door;
 mod file;
@@ -159,7 +160,7 @@ async fn serve(given: ServeArguments) -> Result<()> {
     trouble.iter().for_each(log::say);
     let key = key(&given.key.unwrap_or_else(|| given.file.with_extension("key")))?;
     let socket = given.socket.unwrap_or_else(|| client::socket_name(uid));
-    let clients = local_socket(&socket)?;
+    let clients = clients::socket(&socket)?;
     let places = places(&cluster, &member);
     let others = listen(&places).await?;
     let sockets = Rc::new(alive::bind(&places).await?);
@@ -222,23 +223,6 @@ fn state_folder(uid: u32) -> Result<PathBuf> {
     let own = || if uid == 0 { Some("/var/lib".into()) } else { Some(absolute("HOME")?.join(".local/state")) };
     let state = absolute("XDG_STATE_HOME").or_else(own);
     Ok(state.context("neither XDG_STATE_HOME nor HOME is set: --state says where records go")?.join("weft"))
-}
-
-fn local_socket(name: &str) -> Result<UnixListener> {
-    let address = client::address(name)?;
-    let listener = std::os::unix::net::UnixListener::bind_addr(&address).map_err(|error| {
-        let held = error.kind() == std::io::ErrorKind::AddrInUse;
-        let holder = || std::os::unix::net::UnixStream::connect_addr(&address).ok();
-        let peer = |stream: std::os::unix::net::UnixStream| {
-            weft_kernel::peer(std::os::fd::AsRawFd::as_raw_fd(&stream)).ok().map(|peer| (peer.pid, peer.uid))
-        };
-        match holder().filter(|_| held).and_then(peer) {
-            Some((pid, uid)) => anyhow::anyhow!("socket '{name}' is held by process {pid} of user {uid}"),
-            None => anyhow::anyhow!("socket '{name}': {error}"),
-        }
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(UnixListener::from_std(listener)?)
 }
 
 /// Where the member is reached: at its addresses, or all of the host where it has none.

@@ -59,7 +59,11 @@ pub enum ClusterCommand {
     /// Say where the page is that shows hosts, queue and jobs, and open it where there is a desktop.
     Page,
     /// Print the unit with which systemd starts the daemon of this host.
-    Unit,
+    Unit {
+        /// Print that of its socket, which then is there before the daemon and while it begins again
+        #[arg(long)]
+        socket: bool,
+    },
     /// Take what a member needs from standard input, and start its daemon; for weft cluster start.
     #[command(hide = true)]
     Begin { name: String, member: String },
@@ -101,7 +105,8 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Start => daemons::start(),
         ClusterCommand::Stop => daemons::stop(),
         ClusterCommand::Page => crate::ask::page().map_err(|error| vec![format!("{error:#}")]),
-        ClusterCommand::Unit => daemons::unit(),
+        ClusterCommand::Unit { socket: false } => daemons::unit(),
+        ClusterCommand::Unit { socket: true } => daemons::socket_unit(),
         ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
         ClusterCommand::End { .. } => daemons::end(),
         ClusterCommand::Export(given) => export::export(&given),

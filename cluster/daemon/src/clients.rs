@@ -1,0 +1,50 @@
+//! The socket that clients of this host come to. Its name is in no file system, so nothing stays behind; who began first
+//! has it. A daemon that systemd starts is handed the socket instead (`sd_listen_fds(3)`): then no user can have taken the
+//! name before, and who asks while a daemon begins again is served when it has.
+
+use anyhow::{Context, Result, ensure};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use weft_requests::client;
+
+/// The first descriptor that is handed over.
+const HANDED: i32 = 3;
+
+/// # Errors
+/// Somebody else has it, or another one was handed over.
+pub fn socket(name: &str) -> Result<tokio::net::UnixListener> {
+    let address = client::address(name)?;
+    let handed = handed(&address).with_context(|| format!("socket '{name}'"))?;
+    let listener = handed.map_or_else(|| bound(name, &address), Ok)?;
+    listener.set_nonblocking(true)?;
+    Ok(tokio::net::UnixListener::from_std(listener)?)
+}
+
+fn handed(address: &SocketAddr) -> Result<Option<UnixListener>> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    // What was meant for who has started this process is not for us.
+    if number("LISTEN_PID") != Some(std::process::id()) {
+        return Ok(None);
+    }
+    ensure!(number("LISTEN_FDS") == Some(1), "one socket is to be handed over, not {:?}", std::env::var("LISTEN_FDS"));
+    let socket = OwnedFd::from(weft_kernel::Descriptor::own(HANDED));
+    fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    let listener = UnixListener::from(socket);
+    let own = listener.local_addr().context("what was handed over is no socket of this kind")?;
+    let name = |address: &SocketAddr| std::os::linux::net::SocketAddrExt::as_abstract_name(address).map(<[u8]>::to_vec);
+    ensure!(name(&own) == name(address), "another one was handed over: {own:?}");
+    Ok(Some(listener))
+}
+
+fn bound(name: &str, address: &SocketAddr) -> Result<UnixListener> {
+    UnixListener::bind_addr(address).map_err(|error| {
+        let held = error.kind() == std::io::ErrorKind::AddrInUse;
+        let holder = || UnixStream::connect_addr(address).ok();
+        let peer = |stream: UnixStream| weft_kernel::peer(stream.as_raw_fd()).ok().map(|peer| (peer.pid, peer.uid));
+        match holder().filter(|_| held).and_then(peer) {
+            Some((pid, uid)) => anyhow::anyhow!("socket '{name}' is held by process {pid} of user {uid}"),
+            None => anyhow::anyhow!("socket '{name}': {error}"),
+        }
+    })
+}
