@@ -54,12 +54,6 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-    // SAFETY: an alias.
-    unsafe { read(fd, buffer, length) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
     // SAFETY: as `read`, with the compiler's knowledge of the buffer.
     unsafe {
@@ -77,12 +71,6 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: 
     let pieces = piece(buffer, length);
     // SAFETY: as above.
     route::send(fd, &pieces, 0, || unsafe { udp::send(fd, &pieces, 0, NOWHERE, plain) })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-    // SAFETY: an alias.
-    unsafe { write(fd, buffer, length) }
 }
 
 #[unsafe(no_mangle)]
@@ -125,18 +113,6 @@ pub unsafe extern "C-unwind" fn preadv2(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn preadv64v2(
-    fd: c_int,
-    pieces: *const iovec,
-    count: c_int,
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the same call.
-    unsafe { preadv2(fd, pieces, count, offset, flags) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pwritev2(
     fd: c_int,
     pieces: *const iovec,
@@ -162,30 +138,12 @@ pub unsafe extern "C-unwind" fn pwritev2(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pwritev64v2(
-    fd: c_int,
-    pieces: *const iovec,
-    count: c_int,
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the same call.
-    unsafe { pwritev2(fd, pieces, count, offset, flags) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
     let plain = || unsafe { real::recv(fd, buffer, length, flags) };
     let pieces = piece(buffer, length);
     // SAFETY: as above.
     route::receive(fd, &pieces, flags, || unsafe { udp::receive(fd, &pieces, flags, NAMELESS, plain) })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
-    // SAFETY: an alias.
-    unsafe { recv(fd, buffer, length, flags) }
 }
 
 #[unsafe(no_mangle)]
@@ -212,12 +170,6 @@ pub unsafe extern "C-unwind" fn send(fd: c_int, buffer: *const c_void, length: s
     let pieces = piece(buffer, length);
     // SAFETY: as above.
     route::send(fd, &pieces, flags, || unsafe { udp::send(fd, &pieces, flags, NOWHERE, plain) })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-    // SAFETY: an alias.
-    unsafe { send(fd, buffer, length, flags) }
 }
 
 #[unsafe(no_mangle)]
@@ -400,22 +352,10 @@ pub unsafe extern "C-unwind" fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __sendmmsg(fd: c_int, headers: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-    // SAFETY: an alias.
-    unsafe { sendmmsg(fd, headers, count, flags) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
     udp::withdraw(out, Reason::KernelCall);
     // SAFETY: the program's own arguments.
     unsafe { route::send_file(out, from, offset, count, || real::sendfile(out, from, offset, count)) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendfile64(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-    // SAFETY: the same call.
-    unsafe { sendfile(out, from, offset, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -436,4 +376,15 @@ pub unsafe extern "C-unwind" fn splice(
     udp::withdraw(from, Reason::KernelCall);
     udp::withdraw(to, Reason::KernelCall);
     crate::splice::splice(from, to, length, flags, plain)
+}
+
+aliases! {
+    __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t = read;
+    __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t = write;
+    preadv64v2(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = preadv2;
+    pwritev64v2(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = pwritev2;
+    __recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t = recv;
+    __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t = send;
+    __sendmmsg(fd: c_int, headers: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int = sendmmsg;
+    sendfile64(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t = sendfile;
 }

@@ -31,12 +31,6 @@ fn is_datagram(domain: c_int, kind: c_int, protocol: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    // SAFETY: an alias.
-    unsafe { socket(domain, kind, protocol) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: the program's own arguments.
     let accepted = unsafe { real::accept(fd, address, length) };
@@ -79,26 +73,6 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-    // SAFETY: an alias.
-    unsafe { connect(fd, address, length) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
-    options::before_listen(fd);
-    // SAFETY: numbers only.
-    unsafe { real::listen(fd, backlog) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    life::before_shutdown(fd, how);
-    // SAFETY: numbers only.
-    unsafe { real::shutdown(fd, how) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
@@ -119,19 +93,6 @@ pub unsafe extern "C-unwind" fn setsockopt(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn getsockopt(
-    fd: c_int,
-    level: c_int,
-    name: c_int,
-    value: *mut c_void,
-    length: *mut socklen_t,
-) -> c_int {
-    options::before_get(fd, level, name);
-    // SAFETY: the program's own arguments.
-    unsafe { real::getsockopt(fd, level, name, value, length) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if STREAMS.first_of_ours(fd, fd).is_some() {
         // A program that closes all numbers. It has no such file.
@@ -142,12 +103,6 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     conn::forget(fd);
     // SAFETY: a number.
     unsafe { real::close(fd) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __close(fd: c_int) -> c_int {
-    // SAFETY: an alias.
-    unsafe { close(fd) }
 }
 
 #[unsafe(no_mangle)]
@@ -229,12 +184,6 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
-    // SAFETY: an alias.
-    unsafe { dup2(fd, to) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: numbers only.
     copy_onto(fd, to, || unsafe { real::dup3(fd, to, flags) })
@@ -250,18 +199,6 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: an alias.
-    unsafe { fcntl(fd, command, argument) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: an alias.
-    unsafe { fcntl(fd, command, argument) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: usize, argument: usize) -> c_int {
     udp::before_ioctl(fd, request);
     // SAFETY: the program's own arguments; one word is what every request takes.
@@ -273,16 +210,23 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: usize, argument: usize
     answer
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    life::hand_back(fd, Reason::Stdio);
-    // SAFETY: the program's own arguments.
-    unsafe { real::fdopen(fd, mode) }
+before! {
+    listen(fd: c_int, backlog: c_int) -> c_int: options::before_listen(fd);
+    shutdown(fd: c_int, how: c_int) -> c_int: life::before_shutdown(fd, how);
+    getsockopt(
+        fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t
+    ) -> c_int: options::before_get(fd, level, name);
+    fdopen(fd: c_int, mode: *const c_char) -> *mut FILE: life::hand_back(fd, Reason::Stdio);
+    vdprintf(
+        fd: c_int, format: *const c_char, arguments: *mut c_void
+    ) -> c_int: life::hand_back(fd, Reason::Stdio);
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
-    life::hand_back(fd, Reason::Stdio);
-    // SAFETY: the program's own arguments.
-    unsafe { real::vdprintf(fd, format, arguments) }
+aliases! {
+    __socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int = socket;
+    __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int = connect;
+    __close(fd: c_int) -> c_int = close;
+    __dup2(fd: c_int, to: c_int) -> c_int = dup2;
+    fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = fcntl;
+    __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = fcntl;
 }

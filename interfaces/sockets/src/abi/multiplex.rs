@@ -83,12 +83,6 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: an alias.
-    unsafe { poll(fds, count, timeout) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, room: size_t) -> c_int {
     // SAFETY: as `poll`, with the compiler's knowledge of the list.
     unsafe {
@@ -159,18 +153,6 @@ pub unsafe extern "C-unwind" fn select(
         (time.tv_sec, time.tv_usec) = ((left / 1_000_000_000) as i64, (left % 1_000_000_000 / 1000) as i64);
         answer(found)
     }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __select(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    timeout: *mut timeval,
-) -> c_int {
-    // SAFETY: an alias.
-    unsafe { select(count, read, write, except, timeout) }
 }
 
 #[unsafe(no_mangle)]
@@ -285,4 +267,11 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
             None => plain(timeout, |time| real::epoll_pwait2(set, events, count, time, mask)),
         }
     }
+}
+
+aliases! {
+    __poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int = poll;
+    __select(
+        count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval
+    ) -> c_int = select;
 }

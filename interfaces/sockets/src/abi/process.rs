@@ -40,12 +40,6 @@ pub unsafe extern "C-unwind" fn vfork() -> pid_t {
     unsafe { fork() }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __vfork() -> pid_t {
-    // SAFETY: an alias.
-    unsafe { vfork() }
-}
-
 unsafe extern "C" {
     static environ: Words;
 }
@@ -105,111 +99,49 @@ pub unsafe extern "C-unwind" fn execveat(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: Words,
-    environment: Words,
-) -> c_int {
-    life::before_exec(Reason::Exec);
-    // SAFETY: the program's own arguments.
-    unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawnp(
-    pid: *mut pid_t,
-    file: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    arguments: Words,
-    environment: Words,
-) -> c_int {
-    life::before_exec(Reason::Exec);
-    // SAFETY: the program's own arguments.
-    unsafe { real::posix_spawnp(pid, file, actions, attributes, arguments, environment) }
-}
-
-/// The child will have this descriptor under another number, whatever its flags say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int {
-    life::note_heir(fd);
-    // SAFETY: the program's own arguments.
-    unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, to) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
-    life::before_exec(Reason::Exec);
-    // SAFETY: the program's own arguments.
-    unsafe { real::system(command) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn popen(command: *const c_char, kind: *const c_char) -> *mut FILE {
-    life::before_exec(Reason::Exec);
-    // SAFETY: the program's own arguments.
-    unsafe { real::popen(command, kind) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     life::exit(status)
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    life::exit(status)
+before! {
+    posix_spawn(
+        pid: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Words,
+        environment: Words
+    ) -> c_int: life::before_exec(Reason::Exec);
+    posix_spawnp(
+        pid: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Words,
+        environment: Words
+    ) -> c_int: life::before_exec(Reason::Exec);
+    /// The child will have this descriptor under another number, whatever its flags say.
+    posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int: life::note_heir(fd);
+    system(command: *const c_char) -> c_int: life::before_exec(Reason::Exec);
+    popen(command: *const c_char, kind: *const c_char) -> *mut FILE: life::before_exec(Reason::Exec);
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sigaction(signal: c_int, new: *const c_void, old: *mut c_void) -> c_int {
-    // SAFETY: the program's own arguments.
-    let answer = unsafe { real::sigaction(signal, new, old) };
-    signals::changed();
-    answer
+/// What a signal does changes, or may have.
+macro_rules! changing {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => { $(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $answer {
+            // SAFETY: the program's own arguments.
+            let answer = unsafe { real::$name($($argument),*) };
+            signals::changed();
+            answer
+        }
+    )* };
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __sigaction(number: c_int, new: *const c_void, old: *mut c_void) -> c_int {
-    // SAFETY: an alias.
-    unsafe { sigaction(number, new, old) }
+changing! {
+    sigaction(signal: c_int, new: *const c_void, old: *mut c_void) -> c_int;
+    signal(number: c_int, handler: usize) -> usize;
+    sysv_signal(number: c_int, handler: usize) -> usize;
+    siginterrupt(number: c_int, flag: c_int) -> c_int;
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn signal(number: c_int, handler: usize) -> usize {
-    // SAFETY: the program's own arguments.
-    let before = unsafe { real::signal(number, handler) };
-    signals::changed();
-    before
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn bsd_signal(number: c_int, handler: usize) -> usize {
-    // SAFETY: the same function.
-    unsafe { signal(number, handler) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sysv_signal(number: c_int, handler: usize) -> usize {
-    // SAFETY: the program's own arguments.
-    let before = unsafe { real::sysv_signal(number, handler) };
-    signals::changed();
-    before
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __sysv_signal(number: c_int, handler: usize) -> usize {
-    // SAFETY: an alias.
-    unsafe { sysv_signal(number, handler) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn siginterrupt(number: c_int, flag: c_int) -> c_int {
-    // SAFETY: the program's own arguments.
-    let answer = unsafe { real::siginterrupt(number, flag) };
-    signals::changed();
-    answer
+aliases! {
+    __vfork() -> pid_t = vfork;
+    _Exit(status: c_int) -> ! = _exit;
+    __sigaction(number: c_int, new: *const c_void, old: *mut c_void) -> c_int = sigaction;
+    bsd_signal(number: c_int, handler: usize) -> usize = signal;
+    __sysv_signal(number: c_int, handler: usize) -> usize = sysv_signal;
 }
