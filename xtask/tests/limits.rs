@@ -21,10 +21,10 @@ const LEFT: &[(&str, usize)] = &[
     ("interfaces/mpi/table/src/fortran/modules.rs fn callbacks", 90),
     ("interfaces/sockets/src/conn.rs", 589),
     ("interfaces/sockets/src/conn.rs struct Connection", 24),
-    ("interfaces/sockets/src/epoll/control.rs", 561),
+    ("interfaces/sockets/src/epoll/control.rs", 553),
     ("interfaces/sockets/src/epoll/set.rs struct Registration", 22),
     ("interfaces/sockets/src/life.rs", 505),
-    ("interfaces/sockets/src/poll.rs", 531),
+    ("interfaces/sockets/src/poll.rs", 525),
     ("tools/cli/src/fronts/draft.rs struct Draft", 22),
 ];
 

@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, ends, epoll, far, outgoing, pace, real, signals, udp};
+use super::{attend, ends, epoll, far, outgoing, pace, signals, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -254,16 +254,10 @@ fn hold_candidate(fd: c_int, only_look: bool, sliced: &mut bool) -> c_int {
 
 /// The C library's own call: a thread can be cancelled in it, and signals interrupt it.
 fn kernel_poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
-    let _errno = raw::KeepErrno::new();
     let calls = attend::calls();
-    let time = timeout_ns.map(raw::timespec_of);
-    let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
-    // SAFETY: slice, time and mask live across the call.
-    let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, mask) };
-    match raw::errno() {
-        _ if ready >= 0 => Ok(ready as usize),
-        libc::EINTR if attend::calls() != calls => Ok(0),
-        error => Err(error),
+    match signals::poll_cancellable(fds, timeout_ns, mask) {
+        Err(libc::EINTR) if attend::calls() != calls => Ok(0),
+        answer => answer,
     }
 }
 

@@ -94,7 +94,7 @@ pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> 
 
 fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
     let calls = attend::calls();
-    match poll_cancellable(fds, timeout_ns) {
+    match poll_cancellable(fds, timeout_ns, std::ptr::null()) {
         Ok(0) => Slept::TimedOut,
         Err(libc::EINTR) if attend::calls() != calls => Slept::Woken,
         Err(libc::EINTR) if !restart => Slept::Interrupted,
@@ -111,12 +111,16 @@ pub fn may_be_cancelled() {
 }
 
 /// The C library's own call, in which a thread can be cancelled.
-fn poll_cancellable(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Result<usize, Errno> {
+pub fn poll_cancellable(
+    fds: &mut [pollfd],
+    timeout_ns: Option<u64>,
+    mask: *const libc::sigset_t,
+) -> Result<usize, Errno> {
     let _errno = raw::KeepErrno::new();
     let time = timeout_ns.map(raw::timespec_of);
     let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
-    // SAFETY: slice and time live across the call.
-    let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
+    // SAFETY: slice, time and mask live across the call.
+    let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, mask) };
     if ready < 0 { Err(raw::errno()) } else { Ok(ready as usize) }
 }
 
@@ -149,7 +153,7 @@ impl Drop for Blocked {
 /// With signals blocked: what is pending afterwards is what will be handled when they are let through again.
 fn poll_exactly(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Slept {
     let blocked = Blocked::all();
-    let ready = poll_cancellable(fds, timeout_ns);
+    let ready = poll_cancellable(fds, timeout_ns, std::ptr::null());
     let pending = raw::pending_signals() & !blocked.0;
     let due = |signal: &c_int| pending & 1 << (signal - 1) != 0;
     let interrupted = signals().filter(due).filter_map(has_handler).any(|restarts| !restarts);

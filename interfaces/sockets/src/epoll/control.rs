@@ -364,33 +364,25 @@ pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, 
 
 /// A connection was attached: sets in which it is registered look at it from now on, also those that sleep already.
 pub fn attached(held: &Held) {
-    held.descriptors(held.index, |fd| {
-        for_each_set_of(fd, |index, set| {
-            let Some(mut inner) = set.lock() else { return set.note_changed() };
-            if inner.registered(fd).is_some()
-                && let Some(epfd) = descriptor(index, &mut inner)
-            {
-                join(set, &mut inner, epfd, fd);
-                wake(index, &mut inner);
-            }
-        });
-    });
+    held.descriptors(held.index, join_all);
 }
 
 /// The same for a datagram socket, one of whose descriptors is `fd`.
 pub fn datagrams_attached(fd: c_int) {
     let socket = table::entry(fd);
-    for (fd, _) in table::entries(0, c_int::MAX).filter(|(_, entry)| Some(*entry) == socket) {
-        for_each_set_of(fd, |index, set| {
-            let Some(mut inner) = set.lock() else { return set.note_changed() };
-            if inner.registered(fd).is_some()
-                && let Some(epfd) = descriptor(index, &mut inner)
-            {
-                join(set, &mut inner, epfd, fd);
-                wake(index, &mut inner);
-            }
-        });
-    }
+    table::entries(0, c_int::MAX).filter(|(_, entry)| Some(*entry) == socket).for_each(|(fd, _)| join_all(fd));
+}
+
+fn join_all(fd: c_int) {
+    for_each_set_of(fd, |index, set| {
+        let Some(mut inner) = set.lock() else { return set.note_changed() };
+        if inner.registered(fd).is_some()
+            && let Some(epfd) = descriptor(index, &mut inner)
+        {
+            join(set, &mut inner, epfd, fd);
+            wake(index, &mut inner);
+        }
+    });
 }
 
 fn descriptor_of(index: u32) -> Option<c_int> {
