@@ -191,7 +191,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
 fn turn_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     match guard.route(received(held)) {
         ReceiveRoute::Ring => from_ring(guard, held, fd, pieces, flags),
-        ReceiveRoute::Kernel { at_most } => from_kernel(guard, held, fd, at_most, pieces, flags),
+        ReceiveRoute::Kernel(at_most) => from_kernel(guard, held, fd, at_most, pieces, flags),
         ReceiveRoute::Broken => Turn::Broken,
     }
 }
@@ -334,7 +334,7 @@ pub fn pending(held: &Held, fd: c_int) -> usize {
             return if let Readable::Ring(bytes) = stream.readable(received(held)) { bytes } else { 0 };
         }
         ReceiveRoute::Ring => 0,
-        ReceiveRoute::Kernel { at_most: Some(first) } => first,
+        ReceiveRoute::Kernel(Some(first)) => first,
         _ => return in_kernel() as usize,
     };
     let in_kernel = if first > 0 || guard.ahead().1 { in_kernel() } else { 0 };
@@ -483,7 +483,7 @@ fn ask_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, answer: Result<usi
             }
             Turn::Came
         }
-        (ReceiveRoute::Kernel { .. }, Ok(bytes)) if bytes > 0 => Turn::Came,
+        (ReceiveRoute::Kernel(_), Ok(bytes)) if bytes > 0 => Turn::Came,
         (_, Ok(0)) => end_now(held, fd, Turn::End, reset),
         (_, Ok(_)) => Turn::Came,
         (_, Err(error)) => Turn::Failed(error),

@@ -115,19 +115,6 @@ pub enum Waiter {
     Set,
 }
 
-/// What a receiver finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readable {
-    /// So many bytes in the ring.
-    Ring(usize),
-    /// The kernel must be asked (not switched yet, or for good).
-    Kernel,
-    /// Switched to the ring, and nothing in it. Not an end of the stream: only the kernel knows that.
-    Empty,
-    /// The peer broke the rules: shut the anchor down.
-    Broken,
-}
-
 /// What a sender finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writable {
@@ -137,37 +124,6 @@ pub enum Writable {
     Kernel,
     /// Less than a quarter of the ring is free.
     Full,
-    /// The peer broke the rules: shut the anchor down.
-    Broken,
-}
-
-/// Where a sender's next bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendRoute {
-    /// To the kernel.
-    Kernel,
-    /// To the kernel, or, after [`super::SendGuard::switch_to_ring`], to the ring.
-    MaySwitch,
-    Ring,
-    /// The receiver wants the kernel: [`super::SendGuard::give_back`] first.
-    GiveBack,
-    /// To the kernel, but not yet: the receiver is in the middle of a look there that began before the ring was used.
-    /// It takes an instant, unless the receiver is stopped or does not keep to the rules: look again, and for how long is
-    /// the caller's choice. Then shut the anchor down.
-    NotYet,
-    /// The peer broke the rules: shut the anchor down.
-    Broken,
-}
-
-/// Where a receiver's next bytes come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiveRoute {
-    /// From the kernel, without waiting there (`MSG_DONTWAIT`) and while the guard is held; with a limit, not more
-    /// than so many bytes before the next look.
-    Kernel {
-        at_most: Option<u64>,
-    },
-    Ring,
     /// The peer broke the rules: shut the anchor down.
     Broken,
 }

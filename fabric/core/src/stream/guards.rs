@@ -5,7 +5,6 @@
 //! a set. Locks name threads by their numbers, so the rendezvous joins only processes of its own process namespace, and
 //! a fork into another one hands everything back first.
 
-use super::answers::{ReceiveRoute, SendRoute};
 use super::bells::ring;
 use super::connection::Stream;
 use std::cell::Cell;
@@ -54,21 +53,11 @@ pub struct SendGuard {
 
 impl SendGuard {
     #[inline(always)]
-    pub fn route(&mut self) -> SendRoute {
-        if self.held == Held::Nested {
-            return SendRoute::Ring;
-        }
-        match self.sender.route() {
-            Target::Ring => SendRoute::Ring,
-            Target::Kernel => SendRoute::Kernel,
-            Target::MaySwitch => SendRoute::MaySwitch,
-            Target::GiveBack => SendRoute::GiveBack,
-            Target::NotYet => SendRoute::NotYet,
-            Target::Broken => SendRoute::Broken,
-        }
+    pub fn route(&mut self) -> Target {
+        if self.held == Held::Nested { Target::Ring } else { self.sender.route() }
     }
 
-    /// After [`SendRoute::MaySwitch`]: everything from now on goes by the ring. Call only when all `sent_by_kernel`
+    /// After [`Target::MaySwitch`]: everything from now on goes by the ring. Call only when all `sent_by_kernel`
     /// bytes were accepted by the kernel.
     pub fn switch_to_ring(&mut self, sent_by_kernel: u64) {
         self.sender.switch_to_ring(sent_by_kernel);
@@ -100,7 +89,7 @@ impl SendGuard {
     }
 
     /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. Does not wait. False
-    /// as long as bytes must not be given to the kernel yet ([`SendRoute::NotYet`]); call it again.
+    /// as long as bytes must not be given to the kernel yet ([`Target::NotYet`]); call it again.
     pub fn switch_to_kernel(&mut self) -> bool {
         if self.held == Held::Nested {
             return false;
@@ -125,7 +114,7 @@ impl SendGuard {
         left
     }
 
-    /// Answers [`SendRoute::GiveBack`]: sends what the receiver has not read through `write` (the kernel, which may
+    /// Answers [`Target::GiveBack`]: sends what the receiver has not read through `write` (the kernel, which may
     /// block), then switches to the kernel for good.
     ///
     /// # Errors
@@ -164,15 +153,8 @@ pub struct ReceiveGuard {
 
 impl ReceiveGuard {
     #[inline(always)]
-    pub fn route(&mut self, received_by_kernel: u64) -> ReceiveRoute {
-        if self.held == Held::Nested {
-            return ReceiveRoute::Ring;
-        }
-        match self.receiver.route(received_by_kernel) {
-            Source::Ring => ReceiveRoute::Ring,
-            Source::Kernel(at_most) => ReceiveRoute::Kernel { at_most },
-            Source::Broken => ReceiveRoute::Broken,
-        }
+    pub fn route(&mut self, received_by_kernel: u64) -> Source {
+        if self.held == Held::Nested { Source::Ring } else { self.receiver.route(received_by_kernel) }
     }
 
     /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.

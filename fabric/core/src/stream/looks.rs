@@ -1,6 +1,6 @@
 //! What a stream's two directions hold at this moment, as seen from outside of their locks.
 
-use super::answers::{Readable, Writable};
+use super::answers::Writable;
 use super::connection::Stream;
 use std::sync::atomic::Ordering;
 use weft_device::shm::stream::{Found, LOW_WATER, Room, find, has_rest, room};
@@ -9,14 +9,9 @@ use weft_wire::stream::arena::{Mode, RING_BYTES};
 impl Stream {
     /// What a receiver would find, without the lock.
     #[inline]
-    pub fn readable(&self, received_by_kernel: u64) -> Readable {
+    pub fn readable(&self, received_by_kernel: u64) -> Found {
         let own = &self.own().receiver;
-        match find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel) {
-            Found::Ring(bytes) => Readable::Ring(bytes as usize),
-            Found::Kernel => Readable::Kernel,
-            Found::Empty => Readable::Empty,
-            Found::Broken => Readable::Broken,
-        }
+        find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel)
     }
 
     /// Whether the ring has bytes behind those that must be read from the kernel first.

@@ -25,7 +25,7 @@ mod page;
 mod pulse;
 mod tally;
 
-pub use answers::{Cause, Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
+pub use answers::{Cause, Offer, REASONS, Reason, Waiter, Writable};
 pub use bells::{Bell, BellAddress};
 pub use connection::Stream;
 pub use guards::{ReceiveGuard, SendGuard};
@@ -37,6 +37,7 @@ use std::sync::atomic::Ordering;
 use weft_device::shm::stream as device;
 pub use weft_device::shm::stream::lines::CallOptions;
 pub use weft_device::shm::stream::order::First;
+pub use weft_device::shm::stream::{Found as Readable, Source as ReceiveRoute, Target as SendRoute};
 pub use weft_wire::stream::page::REASON_MEANINGS;
 pub use weft_wire::stream::tally::{
     Address, KernelOnly, Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted, memory_name,

@@ -148,7 +148,7 @@ impl Socket {
             self.wants = !guard.want_kernel();
         }
         match guard.route(self.received_by_kernel) {
-            ReceiveRoute::Kernel { at_most } => {
+            ReceiveRoute::Kernel(at_most) => {
                 let most = at_most.map_or(into.len(), |most| into.len().min(most as usize));
                 self.receive_from_kernel(&mut into[..most])
             }

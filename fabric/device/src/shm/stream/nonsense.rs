@@ -117,7 +117,7 @@ fn receive(world: &World, bytes: usize, by_kernel: u64) {
     let _ = receiver.publish();
     receiver.end();
     if let Found::Ring(there) = find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, by_kernel) {
-        assert!(there <= SIZE as u64);
+        assert!(there <= SIZE);
     }
 }
 

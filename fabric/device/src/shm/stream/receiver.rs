@@ -6,21 +6,27 @@ use super::lines::{Direction, Listener, OwnReceiver};
 use crate::sync::{Label, Ordering, full_barrier, ordering, owner_barrier};
 use weft_wire::stream::arena::Mode;
 
-/// Where the next bytes come from.
+/// Where a receiver's next bytes come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// With a limit, not more than so many before the next look.
+    /// From the kernel, without waiting there (`MSG_DONTWAIT`) and while the lock is held; with a limit, not more than
+    /// so many bytes before the next look.
     Kernel(Option<u64>),
     Ring,
+    /// The peer broke the rules: shut the anchor down.
     Broken,
 }
 
 /// What a look from outside finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    Ring(u64),
+    /// So many bytes in the ring.
+    Ring(usize),
+    /// The kernel must be asked (not switched yet, or for good).
     Kernel,
+    /// Switched to the ring, and nothing in it. Not an end of the stream: only the kernel knows that.
     Empty,
+    /// The peer broke the rules: shut the anchor down.
     Broken,
 }
 
@@ -407,7 +413,7 @@ pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64
     match head.checked_sub(tail) {
         Some(0) if is_over => Found::Kernel,
         Some(0) => Found::Empty,
-        Some(bytes) if bytes <= size => Found::Ring(bytes),
+        Some(bytes) if bytes <= size => Found::Ring(bytes as usize),
         // Somebody pulled meanwhile.
         _ if own.tail.load(Ordering::Relaxed) != tail => Found::Empty,
         _ => Found::Broken,

@@ -7,17 +7,21 @@ use crate::sync::{Label, Ordering, full_barrier, ordering, sender_barrier};
 use std::io;
 use weft_wire::stream::arena::Mode;
 
-/// Where the next bytes go.
+/// Where a sender's next bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
+    /// To the kernel.
     Kernel,
-    /// The kernel, or the ring after [`Sender::switch_to_ring`].
+    /// To the kernel, or, after [`Sender::switch_to_ring`], to the ring.
     MaySwitch,
     Ring,
-    /// The receiver wants the kernel.
+    /// The receiver wants the kernel: [`Sender::give_back`] first.
     GiveBack,
-    /// The kernel, but not yet: the receiver may be inside a read that would take these bytes before those of the ring.
+    /// To the kernel, but not yet: the receiver is in the middle of a look there that began before the ring was used,
+    /// and would take these bytes before those of the ring. It takes an instant, unless the receiver is stopped or does
+    /// not keep to the rules: look again, and for how long is the caller's choice. Then shut the anchor down.
     NotYet,
+    /// The peer broke the rules: shut the anchor down.
     Broken,
 }
 
