@@ -43,43 +43,33 @@ pub unsafe extern "C" fn pan_msg_clear(message: Message) {
     }
 }
 
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_empty(message: Message) {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_msg_empty", message) }.empty();
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_push(message: Message, length: c_int, align: c_int) -> *mut c_void {
-    let length = piece("pan_msg_push", length, align);
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_msg_push", message) }.push(length).cast()
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_pop(message: Message, length: c_int, align: c_int) -> *mut c_void {
-    let size = piece("pan_msg_pop", length, align);
-    // SAFETY: the caller's promise.
-    let message = unsafe { object("pan_msg_pop", message) };
-    let place = message.pop(size);
-    found("pan_msg_pop", message, length, place)
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_look(message: Message, length: c_int, align: c_int) -> *mut c_void {
-    let size = piece("pan_msg_look", length, align);
-    // SAFETY: the caller's promise.
-    let message = unsafe { object("pan_msg_look", message) };
-    let place = message.look(size);
-    found("pan_msg_look", message, length, place)
+on_object! { object:
+    pan_msg_empty(message: Message) { message.empty() }
+    pan_msg_push(message: Message, length: c_int, align: c_int) -> *mut c_void {
+        message.push(piece("pan_msg_push", length, align)).cast()
+    }
+    pan_msg_pop(message: Message, length: c_int, align: c_int) -> *mut c_void {
+        let place = message.pop(piece("pan_msg_pop", length, align));
+        found("pan_msg_pop", message, length, place)
+    }
+    pan_msg_look(message: Message, length: c_int, align: c_int) -> *mut c_void {
+        let place = message.look(piece("pan_msg_look", length, align));
+        found("pan_msg_look", message, length, place)
+    }
+    pan_msg_release_push(message: Message, release: ReleaseFunction, argument: *mut c_void) {
+        message.releases.push((release, argument))
+    }
+    pan_msg_release_pop(message: Message) {
+        if message.releases.pop().is_none() {
+            fail("pan_msg_release_pop: the message has no release function");
+        }
+    }
+    pan_msg_fragment(message: Message, point: *mut c_void) -> *mut Fragment {
+        message.cut(super::points::number("pan_msg_fragment", point))
+    }
+    pan_msg_next(message: Message) -> *mut Fragment {
+        message.cut_next().map_or(std::ptr::null_mut(), std::ptr::from_mut)
+    }
 }
 
 /// # Safety
@@ -88,42 +78,6 @@ pub unsafe extern "C" fn pan_msg_look(message: Message, length: c_int, align: c_
 pub unsafe extern "C" fn pan_msg_copy(message: Message, copy: Message) {
     // SAFETY: the caller's promise.
     unsafe { object("pan_msg_copy", copy).copy_from(object("pan_msg_copy", message)) };
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_release_push(message: Message, release: ReleaseFunction, argument: *mut c_void) {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_msg_release_push", message) }.releases.push((release, argument));
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_release_pop(message: Message) {
-    // SAFETY: the caller's promise.
-    if unsafe { object("pan_msg_release_pop", message) }.releases.pop().is_none() {
-        fail("pan_msg_release_pop: the message has no release function");
-    }
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_fragment(message: Message, point: *mut c_void) -> *mut Fragment {
-    let point = super::points::number("pan_msg_fragment", point);
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_msg_fragment", message) }.cut(point)
-}
-
-/// # Safety
-/// As [`pan_msg_clear`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_msg_next(message: Message) -> *mut Fragment {
-    // SAFETY: the caller's promise.
-    let next = unsafe { object("pan_msg_next", message) }.cut_next();
-    next.map_or(std::ptr::null_mut(), std::ptr::from_mut)
 }
 
 /// # Safety

@@ -2,6 +2,35 @@
 //!
 //! Objects are boxes that the program holds by their pointers, as it does in the original.
 
+/// Functions on what their first argument leads to, which `$find` looks at.
+macro_rules! on_object {
+    ($find:ident: $($name:ident(
+        $object:ident: $type:ty $(, $argument:ident: $other:ty)*
+    ) $(-> $answer:ty)? $body:block)*) => { $(
+        /// # Safety
+        /// What is passed is the program's, of this type, and null nowhere.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($object: $type $(, $argument: $other)*) $(-> $answer)? {
+            // SAFETY: the caller's promise.
+            let $object = unsafe { $find(stringify!($name), $object) };
+            $body
+        }
+    )* };
+}
+
+/// Functions that take an object of the program's back, if it is not null.
+macro_rules! clears {
+    ($($(#[$comment:meta])* $name:ident: $type:ty;)*) => { $(
+        /// # Safety
+        /// It is null, or the program's, and nothing uses it.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(object: *mut $type) {
+            // SAFETY: the caller's promise.
+            drop(unsafe { super::take(object) });
+        }
+    )* };
+}
+
 mod group;
 mod memory;
 mod message;

@@ -1,6 +1,6 @@
 //! `pan_nsap_*`, `pan_fragment_*` and `pan_comm_*`.
 
-use super::{assert_open, count, give, object, platforms, take};
+use super::{assert_open, count, give, object, platforms};
 use crate::abi::pset::PlatformSet;
 use crate::failure::{fail, platform};
 use crate::fragments::{Fragment, HEADER_BYTES};
@@ -67,20 +67,17 @@ pub extern "C" fn pan_fragment_create() -> *mut Fragment {
     give(Fragment::default())
 }
 
-/// # Safety
-/// It is null, or was made by [`pan_fragment_create`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_fragment_clear(fragment: *mut Fragment) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take(fragment) });
+clears! {
+    pan_fragment_clear: Fragment;
 }
 
-/// # Safety
-/// It is a fragment that the program may use.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_fragment_nsap(fragment: *mut Fragment, point: *mut c_void) {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_fragment_nsap", fragment) }.point = number("pan_fragment_nsap", point);
+on_object! { object:
+    pan_fragment_nsap(fragment: *mut Fragment, point: *mut c_void) {
+        fragment.point = number("pan_fragment_nsap", point)
+    }
+    pan_fragment_header(fragment: *mut Fragment) -> *mut c_void { fragment.header.as_mut_ptr().cast() }
+    pan_fragment_flags(fragment: *mut Fragment) -> c_int { fragment.flags }
+    pan_fragment_length(fragment: *mut Fragment) -> c_int { fragment.data.len() as c_int }
 }
 
 /// # Safety
@@ -92,34 +89,10 @@ pub unsafe extern "C" fn pan_fragment_copy(fragment: *mut Fragment, copy: *mut F
     1
 }
 
-/// # Safety
-/// As [`pan_fragment_nsap`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_fragment_header(fragment: *mut Fragment) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_fragment_header", fragment) }.header.as_mut_ptr().cast()
-}
-
-/// # Safety
-/// As [`pan_fragment_nsap`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_fragment_flags(fragment: *mut Fragment) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_fragment_flags", fragment) }.flags
-}
-
-/// # Safety
-/// As [`pan_fragment_nsap`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_fragment_length(fragment: *mut Fragment) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { object("pan_fragment_length", fragment) }.data.len() as c_int
-}
-
 /// What a fragment is sent as.
 ///
 /// # Safety
-/// As [`pan_fragment_nsap`].
+/// It is a fragment that the program may use.
 unsafe fn fragment_as_sent(call: &str, fragment: *mut Fragment) -> (MessageLabel, Content) {
     assert_open(call);
     // SAFETY: the caller's promise.
@@ -134,7 +107,7 @@ unsafe fn fragment_as_sent(call: &str, fragment: *mut Fragment) -> (MessageLabel
 }
 
 /// # Safety
-/// As [`pan_fragment_nsap`].
+/// It is a fragment that the program may use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_comm_unicast_fragment(to: c_int, fragment: *mut Fragment) {
     let call = "pan_comm_unicast_fragment";

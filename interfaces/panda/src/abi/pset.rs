@@ -1,6 +1,6 @@
 //! `pan_pset_*`: sets of platforms.
 
-use super::{assert_open, give, object, platforms, take};
+use super::{assert_open, give, object, platforms};
 use crate::failure::platform;
 use std::ffi::{c_int, c_void};
 
@@ -40,62 +40,25 @@ pub extern "C" fn pan_pset_create() -> *mut PlatformSet {
     give(PlatformSet(vec![0; words()]))
 }
 
-/// # Safety
-/// It is null or a set, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_clear(pset: *mut PlatformSet) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take(pset) });
+clears! {
+    pan_pset_clear: PlatformSet;
 }
 
-/// # Safety
-/// It is a set, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_isempty(pset: *mut PlatformSet) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_isempty", pset) }.members().next().is_none().into()
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_add(pset: *mut PlatformSet, number: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_add", pset) }.put("pan_pset_add", number, true);
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_del(pset: *mut PlatformSet, number: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_del", pset) }.put("pan_pset_del", number, false);
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_fill(pset: *mut PlatformSet) {
-    // SAFETY: the caller's promise.
-    let set = unsafe { set("pan_pset_fill", pset) };
-    (0..platforms()).for_each(|number| set.put("pan_pset_fill", number as c_int, true));
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_find(pset: *mut PlatformSet, from: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    let set = unsafe { set("pan_pset_find", pset) };
-    set.members().map(|number| number as c_int).find(|number| *number >= from).unwrap_or(-1)
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_empty(pset: *mut PlatformSet) {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_empty", pset) }.0.fill(0);
+on_object! { set:
+    pan_pset_isempty(pset: *mut PlatformSet) -> c_int { pset.members().next().is_none().into() }
+    pan_pset_add(pset: *mut PlatformSet, number: c_int) { pset.put("pan_pset_add", number, true) }
+    pan_pset_del(pset: *mut PlatformSet, number: c_int) { pset.put("pan_pset_del", number, false) }
+    pan_pset_fill(pset: *mut PlatformSet) {
+        (0..platforms()).for_each(|number| pset.put("pan_pset_fill", number as c_int, true))
+    }
+    pan_pset_find(pset: *mut PlatformSet, from: c_int) -> c_int {
+        pset.members().map(|number| number as c_int).find(|number| *number >= from).unwrap_or(-1)
+    }
+    pan_pset_empty(pset: *mut PlatformSet) { pset.0.fill(0) }
+    pan_pset_ismember(pset: *mut PlatformSet, number: c_int) -> c_int {
+        pset.members().any(|member| member as c_int == number).into()
+    }
+    pan_pset_nr_members(pset: *mut PlatformSet) -> c_int { pset.members().count() as c_int }
 }
 
 /// # Safety
@@ -106,21 +69,13 @@ pub unsafe extern "C" fn pan_pset_copy(pset: *mut PlatformSet, copy: *mut Platfo
     unsafe { set("pan_pset_copy", copy).clone_from(set("pan_pset_copy", pset)) };
 }
 
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_ismember(pset: *mut PlatformSet, number: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_ismember", pset) }.members().any(|member| member as c_int == number).into()
-}
-
 #[unsafe(no_mangle)]
 pub extern "C" fn pan_pset_size() -> c_int {
     4 * words() as c_int
 }
 
 /// # Safety
-/// As [`pan_pset_isempty`]; the buffer has room for [`pan_pset_size`] bytes.
+/// It is a set, and the program's; the buffer has room for [`pan_pset_size`] bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_pset_marshall(pset: *mut PlatformSet, buffer: *mut c_void) {
     // SAFETY: the caller's promise.
@@ -130,19 +85,11 @@ pub unsafe extern "C" fn pan_pset_marshall(pset: *mut PlatformSet, buffer: *mut 
 }
 
 /// # Safety
-/// As [`pan_pset_isempty`]; the buffer has what [`pan_pset_marshall`] has written.
+/// It is a set, and the program's; the buffer has what [`pan_pset_marshall`] has written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_pset_unmarshall(pset: *mut PlatformSet, buffer: *const c_void) {
     // SAFETY: the caller's promise.
     let set = unsafe { set("pan_pset_unmarshall", pset) };
     // SAFETY: as above.
     unsafe { set.0.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(buffer.cast(), 4 * set.0.len()) };
-}
-
-/// # Safety
-/// As [`pan_pset_isempty`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_pset_nr_members(pset: *mut PlatformSet) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { set("pan_pset_nr_members", pset) }.members().count() as c_int
 }

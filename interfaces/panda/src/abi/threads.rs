@@ -148,14 +148,6 @@ pub extern "C" fn pan_mutex_create() -> *mut PandaMutex {
     give(PandaMutex::new())
 }
 
-/// # Safety
-/// It is null or a lock that nobody holds, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_mutex_clear(mutex: *mut PandaMutex) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take(mutex) });
-}
-
 /// A lock or condition, which threads share.
 ///
 /// # Safety
@@ -166,28 +158,18 @@ unsafe fn shared<'a, T>(call: &str, pointer: *const T) -> &'a T {
     unsafe { pointer.as_ref() }.unwrap_or_else(|| fail(&format!("{call}: a null pointer")))
 }
 
-/// # Safety
-/// It is a lock, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_mutex_lock(mutex: *const PandaMutex) {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_mutex_lock", mutex) }.lock();
+on_object! { shared:
+    pan_mutex_lock(mutex: *const PandaMutex) { mutex.lock() }
+    pan_mutex_trylock(mutex: *const PandaMutex) -> c_int { mutex.try_lock().into() }
+    pan_mutex_unlock(mutex: *const PandaMutex) { mutex.unlock() }
+    pan_cond_wait(condition: *const PandaCondition) { condition.wait("pan_cond_wait") }
+    pan_cond_signal(condition: *const PandaCondition) { condition.signal() }
+    pan_cond_broadcast(condition: *const PandaCondition) { condition.broadcast() }
 }
 
-/// # Safety
-/// As [`pan_mutex_lock`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_mutex_trylock(mutex: *const PandaMutex) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_mutex_trylock", mutex) }.try_lock().into()
-}
-
-/// # Safety
-/// As [`pan_mutex_lock`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_mutex_unlock(mutex: *const PandaMutex) {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_mutex_unlock", mutex) }.unlock();
+clears! {
+    pan_mutex_clear: PandaMutex;
+    pan_cond_clear: PandaCondition;
 }
 
 /// # Safety
@@ -201,23 +183,7 @@ pub unsafe extern "C" fn pan_cond_create(mutex: *const PandaMutex) -> *mut Panda
 }
 
 /// # Safety
-/// It is null or a condition that nobody waits for, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_clear(condition: *mut PandaCondition) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take(condition) });
-}
-
-/// # Safety
-/// It is a condition, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_wait(condition: *const PandaCondition) {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_cond_wait", condition) }.wait("pan_cond_wait");
-}
-
-/// # Safety
-/// As [`pan_cond_wait`], and a time.
+/// It is a condition, and a time; both are the program's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pan_cond_timedwait(condition: *const PandaCondition, until: *mut PandaTime) -> c_int {
     // SAFETY: the caller's promise.
@@ -225,22 +191,6 @@ pub unsafe extern "C" fn pan_cond_timedwait(condition: *const PandaCondition, un
     let since = Duration::from_nanos(until.nanoseconds().clamp(0, u64::MAX.into()) as u64);
     // SAFETY: as above.
     unsafe { shared("pan_cond_timedwait", condition) }.wait_until(UNIX_EPOCH + since).into()
-}
-
-/// # Safety
-/// As [`pan_cond_wait`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_signal(condition: *const PandaCondition) {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_cond_signal", condition) }.signal();
-}
-
-/// # Safety
-/// As [`pan_cond_wait`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_cond_broadcast(condition: *const PandaCondition) {
-    // SAFETY: the caller's promise.
-    unsafe { shared("pan_cond_broadcast", condition) }.broadcast();
 }
 
 /// A key is held as a pointer to nothing: its number and one.

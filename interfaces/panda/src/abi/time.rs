@@ -1,6 +1,6 @@
 //! `pan_time_*`.
 
-use super::{give, object, take};
+use super::{give, object};
 use crate::failure::fail;
 use crate::shared::time::PandaTime;
 use std::ffi::{c_double, c_int, c_long, c_ulong, c_void};
@@ -33,118 +33,53 @@ pub extern "C" fn pan_time_create() -> Time {
     give(PandaTime::default())
 }
 
-/// # Safety
-/// It is null or a time, and the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_clear(time: Time) {
-    // SAFETY: the caller's promise.
-    drop(unsafe { take(time) });
-}
-
-/// # Safety
-/// Both are times of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_copy(to: Time, from: Time) {
-    // SAFETY: the caller's promise.
-    unsafe { *object("pan_time_copy", to) = value("pan_time_copy", from) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_get(now: Time) {
-    // SAFETY: the caller's promise.
-    unsafe { *object("pan_time_get", now) = PandaTime::now() };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_set(time: Time, seconds: c_long, nanoseconds: c_ulong) {
-    let all = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    // SAFETY: the caller's promise.
-    unsafe { *object("pan_time_set", time) = PandaTime::from_nanoseconds(all) };
-}
-
-/// # Safety
-/// Both are times of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_cmp(one: Time, other: Time) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { value("pan_time_cmp", one).cmp(&value("pan_time_cmp", other)) as c_int }
+clears! {
+    pan_time_clear: PandaTime;
 }
 
 /// Computes a time anew.
-///
-/// # Safety
-/// It is a time of the program's.
-unsafe fn compute(call: &str, time: Time, what: impl FnOnce(i128) -> i128) {
-    // SAFETY: the caller's promise.
-    let time = unsafe { object(call, time) };
+fn compute(time: &mut PandaTime, what: impl FnOnce(i128) -> i128) {
     *time = PandaTime::from_nanoseconds(what(time.nanoseconds()));
 }
 
-/// # Safety
-/// Both are times of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_add(to: Time, delta: Time) {
-    // SAFETY: the caller's promise.
-    let delta = unsafe { value("pan_time_add", delta) }.nanoseconds();
-    // SAFETY: as above.
-    unsafe { compute("pan_time_add", to, |all| all + delta) };
-}
-
-/// # Safety
-/// Both are times of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_sub(from: Time, delta: Time) {
-    // SAFETY: the caller's promise.
-    let delta = unsafe { value("pan_time_sub", delta) }.nanoseconds();
-    // SAFETY: as above.
-    unsafe { compute("pan_time_sub", from, |all| all - delta) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_mul(time: Time, factor: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { compute("pan_time_mul", time, |all| all * i128::from(factor)) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_div(time: Time, divisor: c_int) {
-    if divisor == 0 {
-        fail("pan_time_div: a time divided by 0");
+on_object! { object:
+    pan_time_get(now: Time) { *now = PandaTime::now() }
+    pan_time_set(time: Time, seconds: c_long, nanoseconds: c_ulong) {
+        *time = PandaTime::from_nanoseconds(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds))
     }
-    // SAFETY: the caller's promise.
-    unsafe { compute("pan_time_div", time, |all| all / i128::from(divisor)) };
+    pan_time_mul(time: Time, factor: c_int) { compute(time, |all| all * i128::from(factor)) }
+    pan_time_div(time: Time, divisor: c_int) {
+        if divisor == 0 {
+            fail("pan_time_div: a time divided by 0");
+        }
+        compute(time, |all| all / i128::from(divisor))
+    }
+    pan_time_mulf(time: Time, factor: c_double) {
+        *time = PandaTime::from_nanoseconds(time.nanoseconds()).times(factor)
+    }
+    pan_time_d2t(time: Time, seconds: c_double) { *time = PandaTime::from_seconds(seconds) }
+    pan_time_t2d(time: Time) -> c_double { time.seconds() }
 }
 
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_mulf(time: Time, factor: c_double) {
-    // SAFETY: the caller's promise.
-    unsafe { compute("pan_time_mulf", time, |all| PandaTime::from_nanoseconds(all).times(factor).nanoseconds()) };
+/// Functions of a time and the value of another one.
+macro_rules! with_value {
+    ($($name:ident($time:ident, $other:ident) $(-> $answer:ty)? $body:block)*) => { $(
+        /// # Safety
+        /// Both are times of the program's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($time: Time, $other: Time) $(-> $answer)? {
+            // SAFETY: the caller's promise; they may be one.
+            let ($other, $time) = unsafe { (value(stringify!($name), $other), object(stringify!($name), $time)) };
+            $body
+        }
+    )* };
 }
 
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_d2t(time: Time, seconds: c_double) {
-    // SAFETY: the caller's promise.
-    unsafe { *object("pan_time_d2t", time) = PandaTime::from_seconds(seconds) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_t2d(time: Time) -> c_double {
-    // SAFETY: the caller's promise.
-    unsafe { value("pan_time_t2d", time) }.seconds()
+with_value! {
+    pan_time_copy(to, from) { *to = from }
+    pan_time_cmp(one, other) -> c_int { (*one).cmp(&other) as c_int }
+    pan_time_add(to, delta) { compute(to, |all| all + delta.nanoseconds()) }
+    pan_time_sub(from, delta) { compute(from, |all| all - delta.nanoseconds()) }
 }
 
 /// The explicit form of a time is laid out as ours is.

@@ -42,23 +42,15 @@ unsafe fn read<T: Copy>(call: &str, message: Message, into: *mut T, stays: bool)
     }
 }
 
-/// The functions of a type of C: push, pop, and look, where there is one.
-macro_rules! typed {
-    ($type:ty: $push:ident, $pop:ident $(, $look:ident)?) => {
-        /// # Safety
-        /// It is a message of the program's.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $push(message: Message, value: $type) {
-            // SAFETY: the caller's promise.
-            unsafe { push(stringify!($push), message, value) };
-        }
-
+/// The functions of a type that take a piece, or look at it, by one that reads it.
+macro_rules! reads {
+    ($read:ident $type:ty: $pop:ident $(, $look:ident)?) => {
         /// # Safety
         /// It is a message of the program's, with such a value at its head; the place is null or the value's.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $pop(message: Message, into: *mut $type) {
             // SAFETY: the caller's promise.
-            unsafe { read(stringify!($pop), message, into, false) };
+            unsafe { $read(stringify!($pop), message, into, false) };
         }
 
         $(
@@ -67,9 +59,24 @@ macro_rules! typed {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $look(message: Message, into: *mut $type) {
                 // SAFETY: the caller's promise.
-                unsafe { read(stringify!($look), message, into, true) };
+                unsafe { $read(stringify!($look), message, into, true) };
             }
         )?
+    };
+}
+
+/// The functions of a type of C: push, pop, and look, where there is one.
+macro_rules! typed {
+    ($type:ty: $push:ident, $($read:ident),+) => {
+        /// # Safety
+        /// It is a message of the program's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $push(message: Message, value: $type) {
+            // SAFETY: the caller's promise.
+            unsafe { push(stringify!($push), message, value) };
+        }
+
+        reads!(read $type: $($read),+);
     };
 }
 
@@ -78,6 +85,8 @@ typed!(c_ulong: tm_push_ulong, tm_pop_ulong);
 typed!(c_double: tm_push_double, tm_pop_double, tm_look_double);
 typed!(*mut c_void: tm_push_ptr, tm_pop_ptr, tm_look_ptr);
 typed!(*mut PandaThread: tm_push_tid, tm_pop_tid, tm_look_tid);
+reads!(read PandaTime: tm_pop_time, tm_look_time);
+reads!(read_set PlatformSet: tm_pop_pset, tm_look_pset);
 
 /// # Safety
 /// Both are the program's.
@@ -85,22 +94,6 @@ typed!(*mut PandaThread: tm_push_tid, tm_pop_tid, tm_look_tid);
 pub unsafe extern "C" fn tm_push_time(message: Message, value: *mut PandaTime) {
     // SAFETY: the caller's promise.
     unsafe { push("tm_push_time", message, *object("tm_push_time", value)) };
-}
-
-/// # Safety
-/// Both are the program's, or no time is wanted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tm_pop_time(message: Message, into: *mut PandaTime) {
-    // SAFETY: the caller's promise.
-    unsafe { read("tm_pop_time", message, into, false) };
-}
-
-/// # Safety
-/// As [`tm_pop_time`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tm_look_time(message: Message, into: *mut PandaTime) {
-    // SAFETY: the caller's promise.
-    unsafe { read("tm_look_time", message, into, true) };
 }
 
 fn set_bytes() -> usize {
@@ -125,20 +118,4 @@ unsafe fn read_set(call: &str, message: Message, into: *mut PlatformSet, stays: 
             pset::pan_pset_unmarshall(into, place.cast());
         }
     }
-}
-
-/// # Safety
-/// Both are the program's, or no set is wanted.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tm_pop_pset(message: Message, into: *mut PlatformSet) {
-    // SAFETY: the caller's promise.
-    unsafe { read_set("tm_pop_pset", message, into, false) };
-}
-
-/// # Safety
-/// As [`tm_pop_pset`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tm_look_pset(message: Message, into: *mut PlatformSet) {
-    // SAFETY: the caller's promise.
-    unsafe { read_set("tm_look_pset", message, into, true) };
 }

@@ -113,42 +113,23 @@ pub static pan_time_fix_infinity: PandaTime = PandaTime::INFINITY;
 #[allow(non_upper_case_globals)]
 pub static pan_time_fix_zero: PandaTime = PandaTime::from_nanoseconds(0);
 
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_fix_mul(time: Time, factor: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { super::time::pan_time_mul(time, factor) };
+/// The functions of times, for explicit ones.
+macro_rules! explicit {
+    ($($name:ident($time:ident $(, $argument:ident: $type:ty)?) $(-> $answer:ty)? = $function:ident;)*) => { $(
+        /// # Safety
+        /// It is a time of the program's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($time: Time $(, $argument: $type)?) $(-> $answer)? {
+            // SAFETY: the caller's promise.
+            unsafe { super::time::$function($time $(, $argument)?) }
+        }
+    )* };
 }
 
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_fix_div(time: Time, divisor: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { super::time::pan_time_div(time, divisor) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_fix_mulf(time: Time, factor: c_double) {
-    // SAFETY: the caller's promise.
-    unsafe { super::time::pan_time_mulf(time, factor) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_fix_d2t(time: Time, seconds: c_double) {
-    // SAFETY: the caller's promise.
-    unsafe { super::time::pan_time_d2t(time, seconds) };
-}
-
-/// # Safety
-/// It is a time of the program's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pan_time_fix_t2d(time: Time) -> c_double {
-    // SAFETY: the caller's promise.
-    unsafe { super::time::pan_time_t2d(time) }
+explicit! {
+    pan_time_fix_mul(time, factor: c_int) = pan_time_mul;
+    pan_time_fix_div(time, divisor: c_int) = pan_time_div;
+    pan_time_fix_mulf(time, factor: c_double) = pan_time_mulf;
+    pan_time_fix_d2t(time, seconds: c_double) = pan_time_d2t;
+    pan_time_fix_t2d(time) -> c_double = pan_time_t2d;
 }
