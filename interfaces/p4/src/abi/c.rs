@@ -111,40 +111,19 @@ pub unsafe extern "C" fn p4_create(function: Option<unsafe extern "C" fn() -> c_
     1
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_get_my_id() -> c_int {
-    place::me()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_get_my_id_from_proc() -> c_int {
-    place::me()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_num_total_ids() -> c_int {
-    place::size() as c_int
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_num_total_slaves() -> c_int {
-    place::size() as c_int - 1
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_num_cluster_ids() -> c_int {
-    let (first, last) = place::cluster();
-    last - first + 1
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_get_my_cluster_id() -> c_int {
-    place::me() - place::cluster().0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_am_i_cluster_master() -> c_int {
-    (place::me() == place::cluster().0).into()
+numbers! {
+    p4_get_my_id = place::me();
+    p4_get_my_id_from_proc = place::me();
+    p4_num_total_ids = place::size() as c_int;
+    p4_num_total_slaves = place::size() as c_int - 1;
+    p4_num_cluster_ids = place::cluster().1 - place::cluster().0 + 1;
+    p4_get_my_cluster_id = place::me() - place::cluster().0;
+    p4_am_i_cluster_master = (place::me() == place::cluster().0).into();
+    p4_any_messages_available = message::probe(-1, -1).is_some().into();
+    p4_waitformsg = message::wait("p4_waitformsg", -1, -1).map_or_else(|answer| answer, |_| 1);
+    p4_get_dbg_level = place::debug_level();
+    /// Milliseconds.
+    p4_clock = place::beginning().elapsed().as_millis() as c_int;
 }
 
 /// # Safety
@@ -270,16 +249,6 @@ pub unsafe extern "C" fn p4_messages_available(kind: *mut c_int, from: *mut c_in
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn p4_any_messages_available() -> c_int {
-    message::probe(-1, -1).is_some().into()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_waitformsg() -> c_int {
-    message::wait("p4_waitformsg", -1, -1).map_or_else(|answer| answer, |_| 1)
-}
-
-#[unsafe(no_mangle)]
 pub extern "C" fn p4_msg_alloc(len: c_int) -> *mut c_char {
     match usize::try_from(len) {
         Ok(bytes) => buffer::allocate(bytes).cast(),
@@ -350,12 +319,6 @@ pub extern "C" fn p4_global_barrier(kind: c_int) {
     together::combine("p4_global_barrier", kind, &mut [], |_, _| {});
 }
 
-/// Milliseconds.
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_clock() -> c_int {
-    place::beginning().elapsed().as_millis() as c_int
-}
-
 /// Seconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn p4_usclock() -> f64 {
@@ -376,11 +339,6 @@ pub extern "C" fn usc_clock() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn usc_init() {
     place::beginning();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn p4_get_dbg_level() -> c_int {
-    place::debug_level()
 }
 
 #[unsafe(no_mangle)]

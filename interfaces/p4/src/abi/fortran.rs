@@ -159,18 +159,6 @@ pub unsafe extern "C" fn p4getclids_(start: *mut c_int, end: *mut c_int) {
     unsafe { c::p4_get_cluster_ids(start, end) };
 }
 
-/// Those that give an INTEGER.
-macro_rules! numbers {
-    ($($name:ident = $value:expr;)*) => {
-        $(
-            #[unsafe(no_mangle)]
-            pub extern "C" fn $name() -> c_int {
-                $value
-            }
-        )*
-    };
-}
-
 numbers! {
     p4myid_ = place::me();
     p4myclid_ = c::p4_get_my_cluster_id();

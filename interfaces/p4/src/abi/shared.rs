@@ -60,83 +60,41 @@ pub unsafe extern "C" fn p4_cluster_shmem_sync(memory: *mut *mut c_void) {
     unsafe { *memory = together::share_in_cluster(*memory as u64) as *mut c_void };
 }
 
-/// # Safety
-/// `lock` is in shared memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_lock_init(lock: *mut SharedLock) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_lock_init", lock) }.open();
+/// Calls on what their first argument leads to.
+macro_rules! on {
+    ($($name:ident(
+        $place:ident: $type:ty $(, $argument:ident: $other:ty)*
+    ) $(-> $answer:ty)? $body:block)*) => { $(
+        /// # Safety
+        /// It is in shared memory, and was initialised, unless this does so.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($place: *mut $type $(, $argument: $other)*) $(-> $answer)? {
+            // SAFETY: the caller's promise.
+            let $place = unsafe { at(stringify!($name), $place) };
+            $body
+        }
+    )* };
 }
 
-/// # Safety
-/// `lock` was initialised.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_lock(lock: *mut SharedLock) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_lock", lock) }.lock("p4_lock");
-}
-
-/// # Safety
-/// `lock` was initialised.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_unlock(lock: *mut SharedLock) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_unlock", lock) }.unlock();
-}
-
-/// # Safety
-/// `monitor` is in shared memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_moninit(monitor: *mut SharedMonitor, queues: c_int) -> c_int {
-    let queues = usize::try_from(queues).unwrap_or_else(|_| fail("p4_moninit: no such number of queues", queues));
-    // SAFETY: the caller's promise.
-    begun("p4_moninit", unsafe { at("p4_moninit", monitor) }.begin(queues))
-}
-
-/// Calls on a monitor, each by its name and the method that does it, which gets the name where it may wait.
-macro_rules! on_monitor {
-    ($($name:ident = $method:ident($($call:literal)? $($argument:ident)?);)*) => {
-        $(
-            /// # Safety
-            /// The monitor was initialised, with such a queue.
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(monitor: *mut SharedMonitor $(, $argument: c_int)?) {
-                // SAFETY: the caller's promise.
-                unsafe { at(stringify!($name), monitor) }.$method($($call,)? $($argument as usize)?);
-            }
-        )*
-    };
-}
-
-on_monitor! {
-    p4_menter = enter("p4_menter");
-    p4_mexit = exit();
-    p4_mdelay = delay("p4_mdelay" queue);
-    p4_mcontinue = resume(queue);
-}
-
-/// # Safety
-/// `barrier` is in shared memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_barrier_init(barrier: *mut SharedMonitor) -> c_int {
-    // SAFETY: the caller's promise; a barrier is a monitor.
-    begun("p4_barrier_init", unsafe { at("p4_barrier_init", barrier) }.begin(1))
-}
-
-/// # Safety
-/// `barrier` was initialised.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_barrier(barrier: *mut SharedMonitor, processes: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_barrier", barrier) }.meet("p4_barrier", processes);
-}
-
-/// # Safety
-/// `subscripts` is in shared memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_getsub_init(subscripts: *mut Subscripts) -> c_int {
-    // SAFETY: the caller's promise.
-    begun("p4_getsub_init", unsafe { at("p4_getsub_init", subscripts) }.begin())
+on! {
+    p4_lock_init(lock: SharedLock) { lock.open() }
+    p4_lock(lock: SharedLock) { lock.lock("p4_lock") }
+    p4_unlock(lock: SharedLock) { lock.unlock() }
+    p4_moninit(monitor: SharedMonitor, queues: c_int) -> c_int {
+        let queues = usize::try_from(queues).unwrap_or_else(|_| fail("p4_moninit: no such number of queues", queues));
+        begun("p4_moninit", monitor.begin(queues))
+    }
+    p4_menter(monitor: SharedMonitor) { monitor.enter("p4_menter") }
+    p4_mexit(monitor: SharedMonitor) { monitor.exit() }
+    p4_mdelay(monitor: SharedMonitor, queue: c_int) { monitor.delay("p4_mdelay", queue as usize) }
+    p4_mcontinue(monitor: SharedMonitor, queue: c_int) { monitor.resume(queue as usize) }
+    // A barrier is a monitor.
+    p4_barrier_init(barrier: SharedMonitor) -> c_int { begun("p4_barrier_init", barrier.begin(1)) }
+    p4_barrier(barrier: SharedMonitor, processes: c_int) { barrier.meet("p4_barrier", processes) }
+    p4_getsub_init(subscripts: Subscripts) -> c_int { begun("p4_getsub_init", subscripts.begin()) }
+    p4_askfor_init(pool: ProblemPool) -> c_int { begun("p4_askfor_init", pool.begin()) }
+    p4_probend(pool: ProblemPool, code: c_int) { pool.end_problems("p4_probend", code) }
+    p4_progend(pool: ProblemPool) { pool.end_program("p4_progend") }
 }
 
 /// # Safety
@@ -151,14 +109,6 @@ pub unsafe extern "C" fn p4_getsubs(
 ) {
     // SAFETY: the caller's promise.
     unsafe { *next = at("p4_getsubs", subscripts).take("p4_getsubs", last, processes, stride) };
-}
-
-/// # Safety
-/// `pool` is in shared memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_askfor_init(pool: *mut ProblemPool) -> c_int {
-    // SAFETY: the caller's promise.
-    begun("p4_askfor_init", unsafe { at("p4_askfor_init", pool) }.begin())
 }
 
 /// # Safety
@@ -183,20 +133,4 @@ pub unsafe extern "C" fn p4_update(pool: *mut ProblemPool, put: Option<TakeProbl
     let put = put.unwrap_or_else(|| fail("p4_update: there is no function that puts a problem", -1));
     // SAFETY: the caller's promise.
     unsafe { at("p4_update", pool).put("p4_update", put, problem) };
-}
-
-/// # Safety
-/// `pool` was initialised.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_probend(pool: *mut ProblemPool, code: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_probend", pool) }.end_problems("p4_probend", code);
-}
-
-/// # Safety
-/// `pool` was initialised.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4_progend(pool: *mut ProblemPool) {
-    // SAFETY: the caller's promise.
-    unsafe { at("p4_progend", pool) }.end_program("p4_progend");
 }
