@@ -42,39 +42,19 @@ pub extern "C" fn tcg_alt_pbegin(_argc: *mut c_int, _argv: *mut *mut *mut c_char
     start::begin();
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_pbeginf() {
-    start::begin();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_pbginf() {
-    start::begin();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_pend() {
-    start::end();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_tcgready() -> c_long {
-    place::has_begun().into()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_ready() -> c_long {
-    place::has_begun().into()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_nodeid() -> c_long {
-    place::me().into()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_nnodes() -> c_long {
-    place::size().into()
+without_arguments! {
+    tcg_pbeginf() = start::begin();
+    tcg_pbginf() = start::begin();
+    tcg_pend() = start::end();
+    tcg_tcgready() -> c_long = place::has_begun().into();
+    tcg_ready() -> c_long = place::has_begun().into();
+    tcg_nodeid() -> c_long = place::me().into();
+    tcg_nnodes() -> c_long = place::size().into();
+    tcg_llog() = files::log();
+    tcg_stats() = tally::print();
+    tcg_time() -> f64 = place::seconds();
+    /// Hundredths of a second.
+    tcg_mtime() -> c_long = (place::seconds() * 100.0) as c_long;
 }
 
 /// # Safety
@@ -191,29 +171,8 @@ pub unsafe extern "C" fn tcg_pfcopy(kind: c_long, node0: c_long, fname: *const c
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn tcg_llog() {
-    files::log();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_stats() {
-    tally::print();
-}
-
-#[unsafe(no_mangle)]
 pub extern "C" fn tcg_setdbg(value: c_long) {
     tally::set_shows(value != 0);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_time() -> f64 {
-    place::seconds()
-}
-
-/// Hundredths of a second.
-#[unsafe(no_mangle)]
-pub extern "C" fn tcg_mtime() -> c_long {
-    (place::seconds() * 100.0) as c_long
 }
 
 #[unsafe(no_mangle)]

@@ -83,11 +83,35 @@ unsafe fn copy(kind: c_long, node: c_long, name: (*const c_char, c_int)) {
     crate::files::copy(kind as i32, node, Path::new(OsStr::from_bytes(name)));
 }
 
+/// Functions of C that take a number, for an INTEGER.
+macro_rules! of_one {
+    ($integer:ty: $($name:ident $(-> $answer:ty)? = $function:ident;)*) => { $(
+        /// # Safety
+        /// The argument is an INTEGER.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(argument: *const $integer) $(-> $answer)? {
+            // SAFETY: the caller's promise.
+            c::$function(unsafe { value(argument) })
+        }
+    )* };
+}
+
 /// The functions that take an INTEGER, by their names. All are as TCGMSG describes them; arguments are addresses.
 macro_rules! with_arguments {
     ($integer:ty: $snd:ident $rcv:ident $waitcom:ident $probe:ident $brdcst:ident $dgop:ident $igop:ident $synch:ident
      $nxtval:ident $pfcopy:ident $pfilecopy:ident $setdbg:ident $niceftn:ident $srand48:ident $parerr:ident $mdtob:ident
      $mdtoi:ident $mitob:ident $mitod:ident) => {
+        of_one! { $integer:
+            $waitcom = tcg_waitcom;
+            $synch = tcg_synch;
+            $nxtval -> c_long = tcg_nxtval;
+            $setdbg = tcg_setdbg;
+            $niceftn -> c_long = tcg_niceftn;
+            $srand48 = tcg_srand48;
+            $parerr -> ! = tcg_parerr;
+            $mdtob -> c_long = tcg_mdtob;
+        }
+
         /// # Safety
         /// Arguments are as [`c::tcg_snd`] wants them.
         #[unsafe(no_mangle)]
@@ -122,14 +146,6 @@ macro_rules! with_arguments {
                 set(lenmes, length);
                 set(nodefrom, from);
             }
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $waitcom(node: *const $integer) {
-            // SAFETY: the caller's promise.
-            c::tcg_waitcom(unsafe { value(node) });
         }
 
         /// # Safety
@@ -182,22 +198,6 @@ macro_rules! with_arguments {
         }
 
         /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $synch(kind: *const $integer) {
-            // SAFETY: the caller's promise.
-            c::tcg_synch(unsafe { value(kind) });
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $nxtval(mproc: *const $integer) -> c_long {
-            // SAFETY: the caller's promise.
-            c::tcg_nxtval(unsafe { value(mproc) })
-        }
-
-        /// # Safety
         /// Arguments are INTEGERs and so many characters.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $pfcopy(
@@ -216,46 +216,6 @@ macro_rules! with_arguments {
         pub unsafe extern "C" fn $pfilecopy(kind: *const $integer, node0: *const $integer, name: *const c_char) {
             // SAFETY: the caller's promise.
             unsafe { c::tcg_pfcopy(value(kind), value(node0), name) };
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $setdbg(on: *const $integer) {
-            // SAFETY: the caller's promise.
-            c::tcg_setdbg(unsafe { value(on) });
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $niceftn(ival: *const $integer) -> c_long {
-            // SAFETY: the caller's promise.
-            c::tcg_niceftn(unsafe { value(ival) })
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $srand48(seed: *const $integer) {
-            // SAFETY: the caller's promise.
-            c::tcg_srand48(unsafe { value(seed) });
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $parerr(code: *const $integer) -> ! {
-            // SAFETY: the caller's promise.
-            c::tcg_parerr(unsafe { value(code) })
-        }
-
-        /// # Safety
-        /// The argument is an INTEGER.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $mdtob(n: *const $integer) -> c_long {
-            // SAFETY: the caller's promise.
-            c::tcg_mdtob(unsafe { value(n) })
         }
 
         /// # Safety
@@ -319,44 +279,33 @@ for_c! {
     tcgmsg8_igop("IGOP", i64, i64);
 }
 
-/// Those without arguments. A result is right for an INTEGER of either length.
-macro_rules! without_arguments {
-    ($($name:ident = $what:path $(: $result:ty)?;)*) => {
-        $(
-            #[unsafe(no_mangle)]
-            pub extern "C" fn $name() $(-> $result)? {
-                $what()
-            }
-        )*
-    };
-}
-
+// A result is right for an INTEGER of either length.
 without_arguments! {
-    pbeginf_ = start::begin;
-    pbginf_ = start::begin;
-    pend_ = start::end;
-    nodeid_ = c::tcg_nodeid: c_long;
-    nnodes_ = c::tcg_nnodes: c_long;
-    tcgready_ = c::tcg_ready: c_long;
-    tcgtime_ = c::tcg_time: f64;
-    mtime_ = c::tcg_mtime: c_long;
-    drand48_ = c::tcg_drand48: f64;
-    llog_ = c::tcg_llog;
-    stats_ = c::tcg_stats;
+    pbeginf_() = start::begin();
+    pbginf_() = start::begin();
+    pend_() = start::end();
+    nodeid_() -> c_long = c::tcg_nodeid();
+    nnodes_() -> c_long = c::tcg_nnodes();
+    tcgready_() -> c_long = c::tcg_ready();
+    tcgtime_() -> f64 = c::tcg_time();
+    mtime_() -> c_long = c::tcg_mtime();
+    drand48_() -> f64 = c::tcg_drand48();
+    llog_() = c::tcg_llog();
+    stats_() = c::tcg_stats();
 }
 
 /// The log of events: the calls are accepted, and nothing is written.
-#[unsafe(no_mangle)]
-pub extern "C" fn evon_() {}
+macro_rules! unwritten {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),*) {}
+    )* };
+}
 
-#[unsafe(no_mangle)]
-pub extern "C" fn evoff_() {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn evbgin_(_info: *const c_char, _characters: c_int) {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn evend_(_info: *const c_char, _characters: c_int) {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn event_(_info: *const c_char, _characters: c_int) {}
+unwritten! {
+    evon_();
+    evoff_();
+    evbgin_(_info: *const c_char, _characters: c_int);
+    evend_(_info: *const c_char, _characters: c_int);
+    event_(_info: *const c_char, _characters: c_int);
+}
