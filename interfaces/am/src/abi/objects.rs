@@ -161,13 +161,25 @@ pub unsafe extern "C" fn AM_SetSeg(place: AmHandle, begin: *mut c_void, length: 
     answer("AM_SetSeg", set())
 }
 
-/// # Safety
-/// `tag` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTag(place: AmHandle, tag: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    let get = || unsafe { put(tag, with_endpoint(place, |endpoint| endpoint.tag)?) };
-    answer("AM_GetTag", get())
+/// What an endpoint has.
+macro_rules! gets {
+    ($($name:ident($place:ident $(, $index:ident)?; $at:ident: $type:ty) = $value:expr;)*) => { $(
+        /// # Safety
+        /// The last argument is null or writable.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($place: AmHandle $(, $index: c_int)?, $at: *mut $type) -> c_int {
+            // SAFETY: the caller's promise.
+            answer(stringify!($name), $value.and_then(|value| unsafe { put($at, value) }))
+        }
+    )* };
+}
+
+gets! {
+    AM_GetTag(place; tag: u64) = with_endpoint(place, |endpoint| endpoint.tag);
+    AM_GetNumTranslations(place; count: c_int) = with_endpoint(place, |endpoint| endpoint.translations.len() as c_int);
+    AM_GetTranslationTag(place, index; tag: u64) = with_entry(place, index, |at| Ok(mapped(at)?.tag));
+    AM_GetTranslationName(place, index; name: EndpointName) = with_entry(place, index, |at| Ok(mapped(at)?.name));
+    AMUDP_GetEndpointStatistics(place; stats: Stats) = with_endpoint(place, |endpoint| endpoint.stats);
 }
 
 #[unsafe(no_mangle)]
@@ -218,15 +230,6 @@ pub extern "C" fn AM_UnMap(place: AmHandle, index: c_int) -> c_int {
     answer("AM_UnMap", with_entry(place, index, |at| mapped(at).map(drop).map(|()| *at = None)))
 }
 
-/// # Safety
-/// `count` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetNumTranslations(place: AmHandle, count: *mut c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    let get = || unsafe { put(count, with_endpoint(place, |endpoint| endpoint.translations.len() as c_int)?) };
-    answer("AM_GetNumTranslations", get())
-}
-
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetNumTranslations(place: AmHandle, count: c_int) -> c_int {
     let set = || {
@@ -252,24 +255,6 @@ pub extern "C" fn AM_GetTranslationInuse(place: AmHandle, index: c_int) -> c_int
         Ok(()) => 0,
         Err(failure) => failure.error as c_int,
     }
-}
-
-/// # Safety
-/// `tag` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTranslationTag(place: AmHandle, index: c_int, tag: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    let get = || unsafe { put(tag, with_entry(place, index, |at| Ok(mapped(at)?.tag))?) };
-    answer("AM_GetTranslationTag", get())
-}
-
-/// # Safety
-/// `name` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTranslationName(place: AmHandle, index: c_int, name: *mut EndpointName) -> c_int {
-    // SAFETY: the caller's promise.
-    let get = || unsafe { put(name, with_entry(place, index, |at| Ok(mapped(at)?.name))?) };
-    answer("AM_GetTranslationName", get())
 }
 
 #[unsafe(no_mangle)]
@@ -351,15 +336,6 @@ pub extern "C" fn AM_SetEventMask(place: AmHandle, mask: c_int) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static AMUDP_initial_stats: Stats = Stats::INITIAL;
-
-/// # Safety
-/// `stats` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn AMUDP_GetEndpointStatistics(place: AmHandle, stats: *mut Stats) -> c_int {
-    // SAFETY: the caller's promise.
-    let get = || unsafe { put(stats, with_endpoint(place, |endpoint| endpoint.stats)?) };
-    answer("AMUDP_GetEndpointStatistics", get())
-}
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AMUDP_ResetEndpointStatistics(place: AmHandle) -> c_int {

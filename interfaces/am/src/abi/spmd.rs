@@ -106,25 +106,17 @@ pub extern "C" fn AMUDP_SPMDIsWorker(_argv: *mut *mut c_char) -> c_int {
 }
 
 /// What a job of one would do by itself: `AMUDP_SPMDStartup` starts jobs by `weft run`, whichever of these it is given.
-fn never_called() -> c_int {
-    eprintln!("weft: AMUDP's functions that spawn are called by AMUDP_SPMDStartup only");
-    0
+macro_rules! never_called {
+    ($($name:ident)*) => { $(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(_: c_int, _: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
+            eprintln!("weft: AMUDP's functions that spawn are called by AMUDP_SPMDStartup only");
+            0
+        }
+    )* };
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_SPMDLocalSpawn(_: c_int, _: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
-    never_called()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_SPMDSshSpawn(_: c_int, _: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
-    never_called()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_SPMDCustomSpawn(_: c_int, _: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
-    never_called()
-}
+never_called!(AMUDP_SPMDLocalSpawn AMUDP_SPMDSshSpawn AMUDP_SPMDCustomSpawn);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AMUDP_SPMDNumProcs() -> c_int {
