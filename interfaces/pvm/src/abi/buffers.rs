@@ -30,27 +30,27 @@ fn encoding(number: c_int) -> Result<Encoding, Code> {
     }
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_mkbuf(how: c_int) -> c_int {
-    let made = encoding(how).map(|encoding| library().buffers.make(encoding, my_tid()));
-    answered(c"pvm_mkbuf", made)
+answers! {
+    pvm_mkbuf c"pvm_mkbuf"(how) = encoding(how).map(|encoding| library().buffers.make(encoding, my_tid()));
+    pvm_initsend c"pvm_initsend"(how) = begin(how);
+    pvm_freebuf c"pvm_freebuf"(buffer) = library().buffers.free(buffer).map(|()| 0);
+    pvm_setsbuf c"pvm_setsbuf"(buffer) = library().buffers.set_active_send(buffer);
+    pvm_setrbuf c"pvm_setrbuf"(buffer) = library().buffers.set_active_receive(buffer);
+    /// The number by which a reply finds its request.
+    pvm_getmwid c"pvm_getmwid"(buffer) = info(buffer).map(|info| info.wait);
+    pvm_setmwid c"pvm_setmwid"(buffer, wait) = {
+        let set = library().buffers.message_mut(buffer).map(|message| message.heading.wait = wait);
+        set.map(|()| 0)
+    };
+    pvm_pkmesg c"pvm_pkmesg"(buffer) = library().buffers.pack_nested(buffer, true).map(|()| 0);
+    pvm_pkmesgbody c"pvm_pkmesgbody"(buffer) = library().buffers.pack_nested(buffer, false).map(|()| 0);
+    pvm_upkmesg c"pvm_upkmesg"() = library().buffers.unpack_nested();
 }
 
 /// A new message in the place of the one that was packed.
 #[inline(always)]
 pub(super) fn begin(how: c_int) -> Result<c_int, Code> {
     encoding(how).map(|encoding| library().buffers.begin_sending(encoding, my_tid()))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_initsend(how: c_int) -> c_int {
-    answered(c"pvm_initsend", begin(how))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_freebuf(buffer: c_int) -> c_int {
-    let freed = library().buffers.free(buffer);
-    answered(c"pvm_freebuf", freed.map(|()| 0))
 }
 
 #[unsafe(no_mangle)]
@@ -61,18 +61,6 @@ pub extern "C" fn pvm_getsbuf() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_getrbuf() -> c_int {
     library().buffers.active_receive()
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_setsbuf(buffer: c_int) -> c_int {
-    let old = library().buffers.set_active_send(buffer);
-    answered(c"pvm_setsbuf", old)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_setrbuf(buffer: c_int) -> c_int {
-    let old = library().buffers.set_active_receive(buffer);
-    answered(c"pvm_setrbuf", old)
 }
 
 fn info(buffer: c_int) -> Result<MessageInfo, Code> {
@@ -125,34 +113,4 @@ pub unsafe extern "C" fn pvm_setminfo(buffer: c_int, from: *const MessageInfo) -
         Ok(0)
     });
     answered(c"pvm_setminfo", set)
-}
-
-/// The number by which a reply finds its request.
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_getmwid(buffer: c_int) -> c_int {
-    answered(c"pvm_getmwid", info(buffer).map(|info| info.wait))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_setmwid(buffer: c_int, wait: c_int) -> c_int {
-    let set = library().buffers.message_mut(buffer).map(|message| message.heading.wait = wait);
-    answered(c"pvm_setmwid", set.map(|()| 0))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_pkmesg(buffer: c_int) -> c_int {
-    let packed = library().buffers.pack_nested(buffer, true);
-    answered(c"pvm_pkmesg", packed.map(|()| 0))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_pkmesgbody(buffer: c_int) -> c_int {
-    let packed = library().buffers.pack_nested(buffer, false);
-    answered(c"pvm_pkmesgbody", packed.map(|()| 0))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_upkmesg() -> c_int {
-    let unpacked = library().buffers.unpack_nested();
-    answered(c"pvm_upkmesg", unpacked)
 }

@@ -24,87 +24,42 @@ unsafe fn name_of(group: *const c_char) -> Result<ByteString, Error> {
     if name.0.is_empty() { Err(Error::NULL_GROUP) } else { Ok(name) }
 }
 
-/// # Safety
-/// `group` is null or a C string, here and below.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_joingroup(group: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
-    let name = unsafe { name_of(group) };
-    quiet(name.and_then(|name| join(&name)))
+/// Functions of a group and of numbers.
+macro_rules! of_group {
+    ($($(#[$comment:meta])* $function:ident($name:ident $(, $number:ident)?) = $outcome:expr;)*) => { $(
+        $(#[$comment])*
+        /// # Safety
+        /// `group` is null or a C string.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(group: *const c_char $(, $number: c_int)?) -> c_int {
+            // SAFETY: the caller's promise.
+            quiet(unsafe { name_of(group) }.and_then(|$name| $outcome))
+        }
+    )* };
 }
 
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_lvgroup(group: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
-    quiet(unsafe { name_of(group) }.and_then(|name| leave(&name)))
-}
-
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_getinst(group: *const c_char, tid: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    let all = unsafe { name_of(group) }.and_then(|name| members(&name));
-    quiet(all.and_then(|all| {
+of_group! {
+    pvm_joingroup(name) = join(&name);
+    pvm_lvgroup(name) = leave(&name);
+    pvm_barrier(name, count) = barrier(&name, count);
+    pvm_freezegroup(name, size) = freeze(&name, size);
+    pvm_getinst(name, tid) = members(&name).and_then(|all| {
         let place = all.iter().position(|there| *there == tid && tid != 0);
         place.map(|place| place as c_int).ok_or(Error::NOT_IN_GROUP)
-    }))
-}
-
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_gettid(group: *const c_char, instance: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    let all = unsafe { name_of(group) }.and_then(|name| members(&name));
-    quiet(all.and_then(|all| {
+    });
+    pvm_gettid(name, instance) = members(&name).and_then(|all| {
         let tid = usize::try_from(instance).ok().and_then(|instance| all.get(instance).copied());
         tid.filter(|tid| *tid != 0).ok_or(Error::NO_INST)
-    }))
-}
-
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_gsize(group: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
-    let all = unsafe { name_of(group) }.and_then(|name| members(&name));
-    quiet(all.map(|all| all.iter().filter(|tid| **tid != 0).count() as c_int))
-}
-
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_barrier(group: *const c_char, count: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    quiet(unsafe { name_of(group) }.and_then(|name| barrier(&name, count)))
-}
-
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_freezegroup(group: *const c_char, size: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    quiet(unsafe { name_of(group) }.and_then(|name| freeze(&name, size)))
-}
-
-/// To all members but this task, which need not be one.
-///
-/// # Safety
-/// As [`pvm_joingroup`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvm_bcast(group: *const c_char, tag: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    let all = unsafe { name_of(group) }.and_then(|name| members(&name));
-    quiet(all.and_then(|mut all| {
+    });
+    pvm_gsize(name) = members(&name).map(|all| all.iter().filter(|tid| **tid != 0).count() as c_int);
+    /// To all members but this task, which need not be one.
+    pvm_bcast(name, tag) = members(&name).and_then(|mut all| {
         all.retain(|tid| *tid != 0 && *tid != my_tid());
         if all.is_empty() {
             return Err(Error::NO_INST);
         }
         multicast(&all, tag).map(|()| 0)
-    }))
+    });
 }
 
 fn bytes_of(count: c_int, kind: c_int) -> Result<usize, Error> {

@@ -46,9 +46,14 @@ fn send(tids: &[c_int], tag: c_int) -> Result<(), Error> {
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_send(to: c_int, tag: c_int) -> c_int {
-    told(c"pvm_send", send(&[to], tag).map(|()| 0))
+answers! {
+    pvm_send c"pvm_send"(to, tag) = send(&[to], tag).map(|()| 0);
+    pvm_recv c"pvm_recv"(tid, tag) = receive_active("pvm_recv", tid, tag, WaitPatience::Forever);
+    pvm_nrecv c"pvm_nrecv"(tid, tag) = receive_active("pvm_nrecv", tid, tag, WaitPatience::None);
+    pvm_probe c"pvm_probe"(tid, tag) = {
+        let wanted = enrolled().and_then(|library| wanted(&library, tid, tag));
+        wanted.and_then(probe).map(Option::unwrap_or_default)
+    };
 }
 
 /// Each task gets one, however often it is named, and the sender none.
@@ -135,16 +140,6 @@ fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: WaitPati
     Ok(buffer)
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_recv(tid: c_int, tag: c_int) -> c_int {
-    told(c"pvm_recv", receive_active("pvm_recv", tid, tag, WaitPatience::Forever))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_nrecv(tid: c_int, tag: c_int) -> c_int {
-    told(c"pvm_nrecv", receive_active("pvm_nrecv", tid, tag, WaitPatience::None))
-}
-
 /// # Safety
 /// `limit` is null or readable.
 #[unsafe(no_mangle)]
@@ -165,12 +160,6 @@ pub unsafe extern "C" fn pvm_trecv(tid: c_int, tag: c_int, limit: *const libc::t
         }
     };
     told(c"pvm_trecv", receive_active("pvm_trecv", tid, tag, patience))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_probe(tid: c_int, tag: c_int) -> c_int {
-    let wanted = enrolled().and_then(|library| wanted(&library, tid, tag));
-    told(c"pvm_probe", wanted.and_then(probe).map(Option::unwrap_or_default))
 }
 
 /// Receives into an array. What does not fit is cut off; `length` says how long the message was.

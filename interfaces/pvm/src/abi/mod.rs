@@ -1,5 +1,18 @@
 //! The C functions, and where C and Rust meet.
 
+/// Functions of numbers that answer one, or an error, which is told by their C string.
+macro_rules! answers {
+    ($($(#[$comment:meta])* $name:ident $called:literal($($number:ident),*) = $outcome:expr;)*) => { $(
+        $(#[$comment])*
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($number: c_int),*) -> c_int {
+            // What it holds is given back before an error is told.
+            let outcome = $outcome;
+            crate::errors::answered($called, outcome)
+        }
+    )* };
+}
+
 mod arguments;
 mod buffers;
 mod format;

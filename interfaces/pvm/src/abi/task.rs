@@ -156,30 +156,19 @@ pub extern "C" fn pvm_setcontext(context: c_int) -> c_int {
     pvmmyctx.swap(context, Ordering::Relaxed)
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_newcontext() -> c_int {
-    told(
-        c"pvm_newcontext",
-        enrolled().and_then(|mut library| {
-            let context = library.ask_code(&Request::Context { free: 0 })?;
-            library.options.note_context(context);
-            Ok(context)
-        }),
-    )
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pvm_freecontext(context: c_int) -> c_int {
-    told(
-        c"pvm_freecontext",
-        enrolled().and_then(|mut library| {
-            if context <= 0 {
-                return Err(Error::BAD_PARAM);
-            }
-            library.options.forget_context(context);
-            library.ask_code(&Request::Context { free: context })
-        }),
-    )
+answers! {
+    pvm_newcontext c"pvm_newcontext"() = enrolled().and_then(|mut library| {
+        let context = library.ask_code(&Request::Context { free: 0 })?;
+        library.options.note_context(context);
+        Ok(context)
+    });
+    pvm_freecontext c"pvm_freecontext"(context) = enrolled().and_then(|mut library| {
+        if context <= 0 {
+            return Err(Error::BAD_PARAM);
+        }
+        library.options.forget_context(context);
+        library.ask_code(&Request::Context { free: context })
+    });
 }
 
 /// Descriptors that can be read when there may be news. Messages of other tasks come by shared memory, and show there

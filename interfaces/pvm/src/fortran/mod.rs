@@ -176,38 +176,31 @@ fn transfers(kind: c_int) -> Option<(Transfer, Transfer)> {
     }
 }
 
-/// # Safety
-/// The elements can be read; the numbers are addresses of numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvmfpack_(
-    kind: *const c_int,
-    first: *mut c_void,
-    count: *const c_int,
-    stride: *const c_int,
-    info: *mut c_int,
-) {
-    // SAFETY: as the caller says.
-    unsafe {
-        let pack = transfers(*kind).map(|(pack, _)| pack(first, *count, *stride));
-        *info = pack.unwrap_or_else(|| report(c"pvmfpack", Code::BAD_PARAM.0));
-    }
+/// The functions that pack or unpack, which have their C string and their place in [`transfers`].
+macro_rules! moves {
+    ($($name:ident $called:literal $place:tt;)*) => { $(
+        /// # Safety
+        /// The elements can be read, or written; the numbers are addresses of numbers.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            kind: *const c_int,
+            first: *mut c_void,
+            count: *const c_int,
+            stride: *const c_int,
+            info: *mut c_int,
+        ) {
+            // SAFETY: as the caller says.
+            unsafe {
+                let moved = transfers(*kind).map(|both| (both.$place)(first, *count, *stride));
+                *info = moved.unwrap_or_else(|| report($called, Code::BAD_PARAM.0));
+            }
+        }
+    )* };
 }
 
-/// # Safety
-/// The elements can be written; the numbers are addresses of numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvmfunpack_(
-    kind: *const c_int,
-    first: *mut c_void,
-    count: *const c_int,
-    stride: *const c_int,
-    info: *mut c_int,
-) {
-    // SAFETY: as the caller says.
-    unsafe {
-        let unpack = transfers(*kind).map(|(_, unpack)| unpack(first, *count, *stride));
-        *info = unpack.unwrap_or_else(|| report(c"pvmfunpack", Code::BAD_PARAM.0));
-    }
+moves! {
+    pvmfpack_ c"pvmfpack" 0;
+    pvmfunpack_ c"pvmfunpack" 1;
 }
 
 /// # Safety
@@ -292,28 +285,26 @@ pub unsafe extern "C" fn pvmfsleep_(seconds: *const c_int) {
     std::thread::sleep(std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
 }
 
-/// # Safety
-/// A text and its length; the number is the address of one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvmfaddhost_(host: *const u8, info: *mut c_int, length: usize) {
-    // SAFETY: as the caller says.
-    unsafe {
-        let (text, mut of_host) = (c_text(host, length), 0);
-        let added = pvm_addhosts(&mut text.as_ptr(), 1, &mut of_host);
-        *info = if added < 0 { added } else { of_host };
-    }
+/// The functions of C for many hosts, for one.
+macro_rules! of_host {
+    ($($name:ident = $many:ident;)*) => { $(
+        /// # Safety
+        /// A text and its length; the number is the address of one.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(host: *const u8, info: *mut c_int, length: usize) {
+            // SAFETY: as the caller says.
+            unsafe {
+                let (text, mut of_host) = (c_text(host, length), 0);
+                let done = $many(&mut text.as_ptr(), 1, &mut of_host);
+                *info = if done < 0 { done } else { of_host };
+            }
+        }
+    )* };
 }
 
-/// # Safety
-/// A text and its length; the number is the address of one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvmfdelhost_(host: *const u8, info: *mut c_int, length: usize) {
-    // SAFETY: as the caller says.
-    unsafe {
-        let (text, mut of_host) = (c_text(host, length), 0);
-        let deleted = pvm_delhosts(&mut text.as_ptr(), 1, &mut of_host);
-        *info = if deleted < 0 { deleted } else { of_host };
-    }
+of_host! {
+    pvmfaddhost_ = pvm_addhosts;
+    pvmfdelhost_ = pvm_delhosts;
 }
 
 /// The arguments of the daemon stand in one text, with blanks between them.
