@@ -29,55 +29,33 @@ pub extern "C" fn weft_init(flags: c_int) -> c_int {
     })
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_finish() -> c_int {
-    answer(join::leave().map(|()| 0))
+macro_rules! answers {
+    ($($name:ident($($number:ident)?) = $result:expr;)*) => { $(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($number: c_int)?) -> c_int {
+            answer($result)
+        }
+    )* };
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_me() -> c_int {
-    answer(join::me().map(|me| me.0 as c_int))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_size() -> c_int {
-    answer(join::size().map(|size| size as c_int))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_hosts() -> c_int {
-    answer(join::hosts().map(|hosts| hosts as c_int))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_host_of(process: c_int) -> c_int {
-    answer(join::host_of(Peer(process as u32)).map(|host| host as c_int))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_has_left(process: c_int) -> c_int {
-    answer(join::gone(Peer(process as u32)).map(|gone| match gone {
+answers! {
+    weft_finish() = join::leave().map(|()| 0);
+    weft_me() = join::me().map(|me| me.0 as c_int);
+    weft_size() = join::size().map(|size| size as c_int);
+    weft_hosts() = join::hosts().map(|hosts| hosts as c_int);
+    weft_host_of(process) = join::host_of(Peer(process as u32)).map(|host| host as c_int);
+    weft_has_left(process) = join::gone(Peer(process as u32)).map(|gone| match gone {
         None => 0,
         Some(GoneHow::Left) => 1,
         Some(GoneHow::Lost) => 2,
-    }))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_poll() -> c_int {
-    answer(known::allowed().map(|()| {
+    });
+    weft_poll() = known::allowed().map(|()| {
         FABRIC.poll();
         0
-    }))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_port_open(number: c_int) -> c_int {
-    let number = if number == super::ANY { None } else { Some(number as u32) };
-    answer(port::open_numbered(number).map(|port| port.0 as c_int))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn weft_port_close(port: c_int) -> c_int {
-    answer(port::close(PortNumber(port as u32)).map(|()| 0))
+    });
+    weft_port_open(number) = {
+        let number = if number == super::ANY { None } else { Some(number as u32) };
+        port::open_numbered(number).map(|port| port.0 as c_int)
+    };
+    weft_port_close(port) = port::close(PortNumber(port as u32)).map(|()| 0);
 }

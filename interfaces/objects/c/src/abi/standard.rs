@@ -41,52 +41,25 @@ unsafe fn integer(
     }))
 }
 
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_value(number: c_int, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, SharedInteger::value) }
+macro_rules! of_integer {
+    ($($name:ident($integer:ident $(, $argument:ident)?) = $outcome:expr;)*) => { $(
+        /// # Safety
+        /// `value` is null or valid.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(number: c_int, $($argument: i64,)? value: *mut i64) -> c_int {
+            // SAFETY: the caller's promise.
+            unsafe { integer(number, value, |$integer| $outcome) }
+        }
+    )* };
 }
 
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_assign(number: c_int, to: i64, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, |integer| integer.assign(to)) }
-}
-
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_add(number: c_int, by: i64, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, |integer| integer.add(by)) }
-}
-
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_lower_to(number: c_int, to: i64, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, |integer| integer.lower_to(to)) }
-}
-
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_raise_to(number: c_int, to: i64, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, |integer| integer.raise_to(to)) }
-}
-
-/// # Safety
-/// `value` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_integer_await(number: c_int, least: i64, value: *mut i64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { integer(number, value, |integer| integer.await_at_least(least)) }
+of_integer! {
+    weft_integer_value(integer) = integer.value();
+    weft_integer_assign(integer, to) = integer.assign(to);
+    weft_integer_add(integer, by) = integer.add(by);
+    weft_integer_lower_to(integer, to) = integer.lower_to(to);
+    weft_integer_raise_to(integer, to) = integer.raise_to(to);
+    weft_integer_await(integer, least) = integer.await_at_least(least);
 }
 
 /// # Safety
