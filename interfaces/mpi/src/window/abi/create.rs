@@ -32,34 +32,29 @@ fn check_place(baseptr: *mut c_void) -> Result<()> {
     if baseptr.is_null() { Err(crate::error::null_place("baseptr")) } else { Ok(()) }
 }
 
-pub unsafe fn allocate(
-    size: isize,
-    unit: i64,
-    info: usize,
-    comm: usize,
-    baseptr: *mut c_void,
-    win: *mut usize,
-) -> Result<()> {
-    check_place(baseptr)?;
-    let (call, flavor) = ("MPI_Win_allocate", Flavor::Allocate);
-    let plan = Plan { call, flavor, base: null_mut(), size, unit, info: info::copy_of(info)? };
-    // SAFETY: the program's places.
-    unsafe { make(plan, comm, baseptr, win) }
+/// Windows with memory of ours.
+macro_rules! allocates {
+    ($($name:ident: $call:literal, $flavor:ident;)*) => {$(
+        pub unsafe fn $name(
+            size: isize,
+            unit: i64,
+            info: usize,
+            comm: usize,
+            baseptr: *mut c_void,
+            win: *mut usize,
+        ) -> Result<()> {
+            check_place(baseptr)?;
+            let (call, flavor) = ($call, Flavor::$flavor);
+            let plan = Plan { call, flavor, base: null_mut(), size, unit, info: info::copy_of(info)? };
+            // SAFETY: the program's places.
+            unsafe { make(plan, comm, baseptr, win) }
+        }
+    )*};
 }
 
-pub unsafe fn allocate_shared(
-    size: isize,
-    unit: i64,
-    info: usize,
-    comm: usize,
-    baseptr: *mut c_void,
-    win: *mut usize,
-) -> Result<()> {
-    check_place(baseptr)?;
-    let (call, flavor) = ("MPI_Win_allocate_shared", Flavor::Shared);
-    let plan = Plan { call, flavor, base: null_mut(), size, unit, info: info::copy_of(info)? };
-    // SAFETY: the program's places.
-    unsafe { make(plan, comm, baseptr, win) }
+allocates! {
+    allocate: "MPI_Win_allocate", Allocate;
+    allocate_shared: "MPI_Win_allocate_shared", Shared;
 }
 
 pub unsafe fn create(

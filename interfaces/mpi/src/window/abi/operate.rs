@@ -3,167 +3,62 @@
 use crate::abi::REQUEST_NULL;
 use crate::error::Result;
 use crate::window::accumulate::{self, Call};
-use crate::window::transfer::{self, Aim};
+use crate::window::transfer::{self, Aim, Described};
 use std::ffi::c_void;
 
-pub unsafe fn put(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    win: usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    // SAFETY: the program keeps the promises of the standard for its buffers.
-    unsafe { transfer::put("MPI_Put", win, (origin, count, datatype), aim).map(drop) }
+/// An operation, and the same with a request. The macro is given an expression that begins it, and the names in that of
+/// the origin and of what else stands before the target, of the window, the target and a reduction, and of the call's
+/// name and whether it has a request.
+macro_rules! operations {
+    ($($name:ident $named:literal, $begun:ident $begun_named:literal:
+       ($origin:ident: $pointer:ty $(, $more:ident: $type:ty)*; $win:ident, $aim:ident $(, $op:ident)?;
+        $call:ident, $has_request:pat) $begin:expr;)*) => {$(
+        pub unsafe fn $name(
+            $origin: $pointer, count: i64, datatype: usize, $($more: $type,)*
+            rank: i32, disp: isize, target_count: i64, target_datatype: usize, $($op: usize,)? $win: usize,
+        ) -> Result<()> {
+            let $origin: Described = ($origin, count, datatype);
+            let $aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
+            let ($call, $has_request) = ($named, false);
+            // SAFETY: the program keeps the promises of the standard for its buffers.
+            unsafe { $begin.map(drop) }
+        }
+
+        pub unsafe fn $begun(
+            $origin: $pointer, count: i64, datatype: usize, $($more: $type,)*
+            rank: i32, disp: isize, target_count: i64, target_datatype: usize, $($op: usize,)? $win: usize,
+            request: *mut usize,
+        ) -> Result<()> {
+            let $origin: Described = ($origin, count, datatype);
+            let $aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
+            let ($call, $has_request) = ($begun_named, true);
+            // SAFETY: as above; the program's place for the handle.
+            unsafe {
+                *request = REQUEST_NULL;
+                *request = $begin?;
+            }
+            Ok(())
+        }
+    )*};
 }
 
-pub unsafe fn rput(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    win: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    // SAFETY: as above; the program's place for the handle.
-    unsafe {
-        *request = REQUEST_NULL;
-        *request = transfer::put("MPI_Rput", win, (origin, count, datatype), aim)?;
-    }
-    Ok(())
-}
-
-pub unsafe fn get(
-    origin: *mut c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    win: usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    // SAFETY: as above.
-    unsafe { transfer::get("MPI_Get", win, (origin, count, datatype), aim, false).map(drop) }
-}
-
-pub unsafe fn rget(
-    origin: *mut c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    win: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    // SAFETY: as above; the program's place for the handle.
-    unsafe {
-        *request = REQUEST_NULL;
-        *request = transfer::get("MPI_Rget", win, (origin, count, datatype), aim, true)?;
-    }
-    Ok(())
-}
-
-pub unsafe fn accumulate(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    op: usize,
-    win: usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    let (name, origin) = ("MPI_Accumulate", (origin, count, datatype));
-    let call = Call { name, handle: win, origin, result: None, aim, op, has_request: false };
-    // SAFETY: as above.
-    unsafe { accumulate::accumulate(&call).map(drop) }
-}
-
-pub unsafe fn raccumulate(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    op: usize,
-    win: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    let (name, origin) = ("MPI_Raccumulate", (origin, count, datatype));
-    let call = Call { name, handle: win, origin, result: None, aim, op, has_request: true };
-    // SAFETY: as above; the program's place for the handle.
-    unsafe {
-        *request = REQUEST_NULL;
-        *request = accumulate::accumulate(&call)?;
-    }
-    Ok(())
-}
-
-pub unsafe fn get_accumulate(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    result: *mut c_void,
-    result_count: i64,
-    result_datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    op: usize,
-    win: usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    let result = Some((result.cast_const(), result_count, result_datatype));
-    let (name, origin) = ("MPI_Get_accumulate", (origin, count, datatype));
-    let call = Call { name, handle: win, origin, result, aim, op, has_request: false };
-    // SAFETY: as above.
-    unsafe { accumulate::accumulate(&call).map(drop) }
-}
-
-pub unsafe fn rget_accumulate(
-    origin: *const c_void,
-    count: i64,
-    datatype: usize,
-    result: *mut c_void,
-    result_count: i64,
-    result_datatype: usize,
-    rank: i32,
-    disp: isize,
-    target_count: i64,
-    target_datatype: usize,
-    op: usize,
-    win: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let aim = Aim { rank, disp, count: target_count, datatype: target_datatype };
-    let result = Some((result.cast_const(), result_count, result_datatype));
-    let (name, origin) = ("MPI_Rget_accumulate", (origin, count, datatype));
-    let call = Call { name, handle: win, origin, result, aim, op, has_request: true };
-    // SAFETY: as above; the program's place for the handle.
-    unsafe {
-        *request = REQUEST_NULL;
-        *request = accumulate::accumulate(&call)?;
-    }
-    Ok(())
+operations! {
+    put "MPI_Put", rput "MPI_Rput":
+        (origin: *const c_void; win, aim; call, _)
+        transfer::put(call, win, origin, aim);
+    get "MPI_Get", rget "MPI_Rget":
+        (origin: *mut c_void; win, aim; call, has_request)
+        transfer::get(call, win, origin, aim, has_request);
+    accumulate "MPI_Accumulate", raccumulate "MPI_Raccumulate":
+        (origin: *const c_void; win, aim, op; name, has_request)
+        accumulate::accumulate(&Call { name, handle: win, origin, result: None, aim, op, has_request });
+    get_accumulate "MPI_Get_accumulate", rget_accumulate "MPI_Rget_accumulate":
+        (origin: *const c_void, result: *mut c_void, result_count: i64, result_datatype: usize; win, aim, op;
+         name, has_request)
+        {
+            let result = Some((result.cast_const(), result_count, result_datatype));
+            accumulate::accumulate(&Call { name, handle: win, origin, result, aim, op, has_request })
+        };
 }
 
 pub unsafe fn fetch_and_op(
