@@ -114,34 +114,25 @@ fn on_type(datatype: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<(
     Ok(())
 }
 
-pub unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(Kind::Comm, copy, delete, out, extra) }
+/// The functions that make and free keys for a kind of objects.
+macro_rules! keys {
+    ($($kind:ident: $create:ident, $free:ident;)*) => {$(
+        pub unsafe fn $create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+            // SAFETY: as the caller says.
+            unsafe { create(Kind::$kind, copy, delete, out, extra) }
+        }
+
+        pub unsafe fn $free(keyval: *mut i32) -> Result<()> {
+            // SAFETY: as the caller says.
+            unsafe { free(keyval, Kind::$kind) }
+        }
+    )*};
 }
 
-pub unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(Kind::Datatype, copy, delete, out, extra) }
-}
-
-pub unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(Kind::Win, copy, delete, out, extra) }
-}
-
-pub unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { free(keyval, Kind::Comm) }
-}
-
-pub unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { free(keyval, Kind::Datatype) }
-}
-
-pub unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { free(keyval, Kind::Win) }
+keys! {
+    Comm: comm_create_keyval, comm_free_keyval;
+    Datatype: type_create_keyval, type_free_keyval;
+    Win: win_create_keyval, win_free_keyval;
 }
 
 pub unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
@@ -228,33 +219,6 @@ pub fn delete_win_attributes(win: usize) -> Result<()> {
         attribute.delete(win)?;
         on_win(win, &mut |attributes| attributes.forget(&attribute))?;
     }
-}
-
-// The names of MPI-1.
-
-pub unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(Kind::Comm, copy, delete, out, extra) }
-}
-
-pub unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { free(keyval, Kind::Comm) }
-}
-
-pub unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { comm_set_attr(comm, keyval, value) }
-}
-
-pub unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { comm_get_attr(comm, keyval, value, flag) }
-}
-
-pub unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { comm_delete_attr(comm, keyval) }
 }
 
 /// A name as the program gave it, cut to what fits.

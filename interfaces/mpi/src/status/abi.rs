@@ -52,12 +52,6 @@ pub unsafe fn set_elements(status: *mut Status, datatype: usize, count: i64) -> 
     Ok(())
 }
 
-/// `MPI_Status_set_elements_x`.
-pub unsafe fn set_elements_x(status: *mut Status, datatype: usize, count: i64) -> Result<()> {
-    // SAFETY: the same call.
-    unsafe { set_elements(status, datatype, count) }
-}
-
 /// `MPI_Status_set_cancelled`.
 pub unsafe fn set_cancelled(status: *mut Status, flag: i32) -> Result<()> {
     // SAFETY: the program's status.

@@ -40,7 +40,6 @@ macro_rules! sends {
 
 sends! {
     send_init: Standard;
-    rsend_init: Standard;
     ssend_init: Synchronous;
     bsend_init: Buffered;
 }
