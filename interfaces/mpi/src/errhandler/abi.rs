@@ -18,24 +18,20 @@ unsafe fn create(function: usize, kind: Kind, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn comm_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(function, Kind::Comm, out) }
+macro_rules! creates {
+    ($($name:ident: $kind:ident;)*) => {$(
+        pub unsafe fn $name(function: usize, out: *mut usize) -> Result<()> {
+            // SAFETY: as the caller says.
+            unsafe { create(function, Kind::$kind, out) }
+        }
+    )*};
 }
 
-pub unsafe fn win_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(function, Kind::Win, out) }
-}
-
-pub unsafe fn file_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(function, Kind::File, out) }
-}
-
-pub unsafe fn session_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { create(function, Kind::Session, out) }
+creates! {
+    comm_create_errhandler: Comm;
+    win_create_errhandler: Win;
+    file_create_errhandler: File;
+    session_create_errhandler: Session;
 }
 
 pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {

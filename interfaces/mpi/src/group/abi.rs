@@ -74,52 +74,46 @@ pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> 
     Ok(())
 }
 
-pub unsafe fn union(first: usize, second: usize, out: *mut usize) -> Result<()> {
-    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
-    // SAFETY: as the caller says.
-    unsafe { answer(subset::union(&first, &second), &first, out) }
+/// Groups of the members of two.
+macro_rules! of_two {
+    ($($name:ident = |$first:ident, $second:ident| $members:expr;)*) => {$(
+        pub unsafe fn $name(first: usize, second: usize, out: *mut usize) -> Result<()> {
+            let ($first, $second) = (&of(first, "group1")?, &of(second, "group2")?);
+            // SAFETY: as the caller says.
+            unsafe { answer($members, $first, out) }
+        }
+    )*};
 }
 
-pub unsafe fn intersection(first: usize, second: usize, out: *mut usize) -> Result<()> {
-    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
-    // SAFETY: as the caller says.
-    unsafe { answer(subset::filter(&first, &second, true), &first, out) }
+of_two! {
+    union = |first, second| subset::union(first, second);
+    intersection = |first, second| subset::filter(first, second, true);
+    difference = |first, second| subset::filter(first, second, false);
 }
 
-pub unsafe fn difference(first: usize, second: usize, out: *mut usize) -> Result<()> {
-    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
-    // SAFETY: as the caller says.
-    unsafe { answer(subset::filter(&first, &second, false), &first, out) }
+/// Groups of some members of one, by ranks or by triplets of ranks.
+macro_rules! of_some {
+    ($($name:ident, $by_triplets:ident = $members:path;)*) => {$(
+        pub unsafe fn $name(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+            let group = of(group, "group")?;
+            // SAFETY: the program's array of n ranks and its place for the handle.
+            unsafe { answer($members(&group, slice_of(ranks, n, "n")?)?, &group, out) }
+        }
+
+        pub unsafe fn $by_triplets(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+            let group = of(group, "group")?;
+            // SAFETY: the program's array of n triplets and its place for the handle.
+            unsafe {
+                let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
+                answer($members(&group, &ranks)?, &group, out)
+            }
+        }
+    )*};
 }
 
-pub unsafe fn incl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
-    let group = of(group, "group")?;
-    // SAFETY: the program's array of n ranks and its place for the handle.
-    unsafe { answer(subset::included(&group, slice_of(ranks, n, "n")?)?, &group, out) }
-}
-
-pub unsafe fn excl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
-    let group = of(group, "group")?;
-    // SAFETY: the program's array of n ranks and its place for the handle.
-    unsafe { answer(subset::excluded(&group, slice_of(ranks, n, "n")?)?, &group, out) }
-}
-
-pub unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
-    let group = of(group, "group")?;
-    // SAFETY: the program's array of n triplets and its place for the handle.
-    unsafe {
-        let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
-        answer(subset::included(&group, &ranks)?, &group, out)
-    }
-}
-
-pub unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
-    let group = of(group, "group")?;
-    // SAFETY: the program's array of n triplets and its place for the handle.
-    unsafe {
-        let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
-        answer(subset::excluded(&group, &ranks)?, &group, out)
-    }
+of_some! {
+    incl, range_incl = subset::included;
+    excl, range_excl = subset::excluded;
 }
 
 pub unsafe fn free(group: *mut usize) -> Result<()> {

@@ -61,64 +61,45 @@ pub unsafe fn create_hvector(
     unsafe { answer(Datatype::hvector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
-pub unsafe fn indexed(
-    count: i64,
-    lengths: Counts,
-    displacements: Counts,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
-    // SAFETY: the program's arrays of count numbers.
-    unsafe {
-        let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
-        answer(Datatype::indexed(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
-    }
+/// Blocks at displacements in elements, or in bytes: each with its length, or all of one length.
+macro_rules! indexed {
+    ($($several:ident, $alike:ident: $of_several:ident, $of_alike:ident;)*) => {$(
+        pub unsafe fn $several(
+            count: i64,
+            lengths: Counts,
+            displacements: Counts,
+            old: usize,
+            out: *mut usize,
+            wide: bool,
+        ) -> Result<()> {
+            // SAFETY: the program's arrays of count numbers.
+            unsafe {
+                let lengths = numbers(lengths, count, "count")?;
+                let displacements = numbers(displacements, count, "count")?;
+                answer(Datatype::$of_several(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
+            }
+        }
+
+        pub unsafe fn $alike(
+            count: i64,
+            length: i64,
+            displacements: Counts,
+            old: usize,
+            out: *mut usize,
+            wide: bool,
+        ) -> Result<()> {
+            // SAFETY: the program's array of count numbers.
+            unsafe {
+                let displacements = numbers(displacements, count, "count")?;
+                answer(Datatype::$of_alike(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
+            }
+        }
+    )*};
 }
 
-pub unsafe fn create_hindexed(
-    count: i64,
-    lengths: Counts,
-    displacements: Counts,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
-    // SAFETY: the program's arrays of count numbers.
-    unsafe {
-        let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
-        answer(Datatype::hindexed(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
-    }
-}
-
-pub unsafe fn create_indexed_block(
-    count: i64,
-    length: i64,
-    displacements: Counts,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
-    // SAFETY: the program's array of count numbers.
-    unsafe {
-        let displacements = numbers(displacements, count, "count")?;
-        answer(Datatype::indexed_block(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
-    }
-}
-
-pub unsafe fn create_hindexed_block(
-    count: i64,
-    length: i64,
-    displacements: Counts,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
-    // SAFETY: the program's array of count numbers.
-    unsafe {
-        let displacements = numbers(displacements, count, "count")?;
-        answer(Datatype::hindexed_block(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
-    }
+indexed! {
+    indexed, create_indexed_block: indexed, indexed_block;
+    create_hindexed, create_hindexed_block: hindexed, hindexed_block;
 }
 
 pub unsafe fn create_struct(

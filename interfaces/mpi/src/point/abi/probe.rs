@@ -5,7 +5,7 @@ use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
 use crate::error::Result;
 use crate::point::buffer::Buffer;
 use crate::point::probe::{in_vain, redeem, seen, selected, take};
-use crate::point::route::waiting;
+use crate::point::route::{Source, waiting};
 use crate::world::{WORLD, look};
 use std::ffi::c_void;
 
@@ -86,6 +86,19 @@ pub unsafe fn improbe(
     Ok(())
 }
 
+/// Takes a matched message, and answers where it is received from and its communicator.
+///
+/// # Safety
+/// The program's handle, which is null then.
+unsafe fn matched(message: *mut usize) -> Result<(Option<Source>, usize)> {
+    // SAFETY: the caller's promise.
+    let taken = unsafe { redeem(*message)? };
+    // SAFETY: as above.
+    unsafe { *message = MESSAGE_NULL };
+    let comm = taken.as_ref().map_or(0, |taken| taken.comm);
+    Ok((taken.map(|taken| taken.source()), comm))
+}
+
 /// `MPI_Mrecv`.
 pub unsafe fn mrecv(
     buf: *mut c_void,
@@ -97,10 +110,7 @@ pub unsafe fn mrecv(
     Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
     // SAFETY: the program's handle, buffer and status.
     unsafe {
-        let taken = redeem(*message)?;
-        *message = MESSAGE_NULL;
-        let comm = taken.as_ref().map_or(0, |taken| taken.comm);
-        let source = taken.map(|taken| taken.source());
+        let (source, comm) = matched(message)?;
         receive_otherwise("MPI_Mrecv", source, (buf, count, datatype), comm, status)
     }
 }
@@ -116,10 +126,7 @@ pub unsafe fn imrecv(
     Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
     // SAFETY: the program's handles, and its buffer until the request is complete.
     unsafe {
-        let taken = redeem(*message)?;
-        *message = MESSAGE_NULL;
-        let comm = taken.as_ref().map_or(0, |taken| taken.comm);
-        let source = taken.map(|taken| taken.source());
+        let (source, comm) = matched(message)?;
         *request = begin_receive(source, (buf, count, datatype), comm)?;
     }
     Ok(())
