@@ -441,10 +441,7 @@ impl Agent {
 
     /// The keeper was killed. Its children are ours now, and what it did last is ours to do.
     fn handle_keeper_gone(&mut self) {
-        let set = sys::SignalSet::of(&[libc::SIGCHLD]);
-        if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
-            keeper::kill_descendants(&child_signals, |_, _| {});
-        }
+        keeper::kill_orphans();
         self.relay.send(&Frame::KeeperGone { pid: self.kept.pid as u32 });
         self.handle_over(0);
     }

@@ -304,9 +304,17 @@ fn exit_of(status: i32) -> Exit {
     if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
 }
 
+/// Kills all who have become our children because their keeper is gone.
+pub fn kill_orphans() {
+    let set = sys::SignalSet::of(&[libc::SIGCHLD]);
+    if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
+        kill_descendants(&child_signals, |_, _| {});
+    }
+}
+
 /// Kills children until there are none: the children of the dead become ours and are next. Answers how many processes
 /// there were. `child_signals` is where `SIGCHLD` is read; `account` is told what each has used.
-pub fn kill_descendants(child_signals: &OwnedFd, mut account: impl FnMut(i32, RankUsage)) -> usize {
+fn kill_descendants(child_signals: &OwnedFd, mut account: impl FnMut(i32, RankUsage)) -> usize {
     let begun = Instant::now();
     let mut killed = std::collections::HashSet::new();
     loop {

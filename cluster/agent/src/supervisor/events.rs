@@ -178,7 +178,7 @@ impl Supervisor {
     /// The keeper was killed. Its children are ours now, and what it did last is ours to do.
     fn handle_keeper_gone(&mut self, watch: usize, pid: i32) {
         self.break_down(&format!("its keeper process (pid {pid}) was killed"));
-        kill_orphans();
+        keeper::kill_orphans();
         self.handle_over(watch);
     }
 
@@ -348,13 +348,5 @@ impl Supervisor {
                 self.half.pump = None;
             }
         }
-    }
-}
-
-/// Kills all who have become our children because their keeper is gone.
-pub fn kill_orphans() {
-    let set = sys::SignalSet::of(&[libc::SIGCHLD]);
-    if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
-        keeper::kill_descendants(&child_signals, |_, _| {});
     }
 }

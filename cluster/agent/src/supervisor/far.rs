@@ -200,7 +200,7 @@ impl Supervisor {
                     let pid = kept.pid;
                     self.guard = None;
                     self.break_down(&format!("the keeper process of the launch commands (pid {pid}) was killed"));
-                    events::kill_orphans();
+                    keeper::kill_orphans();
                 }
             }
         }
