@@ -1,10 +1,9 @@
 //! The daemons of a cluster: starting them on all members, and ending them.
 
-use super::file::{self, ClusterFile, Slips, launch_of};
+use super::file::{self, ClusterFile, Slips};
 use super::members;
 use crate::hosts::line;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,23 +53,10 @@ pub fn stop() -> Result<i32, Slips> {
     on_all("end", "")
 }
 
-/// Runs `weft cluster WHAT` on each member, and shows in one line for each what has come of it.
+/// Runs `weft cluster WHAT` on each member.
 fn on_all(what: &str, input: &str) -> Result<i32, Slips> {
     let ClusterFile { cluster, .. } = file::find()?;
-    let launch = launch_of(&cluster)?;
-    let program = std::env::current_exe().map_err(|error| vec![error.to_string()])?;
-    let program = program.to_string_lossy();
-    let start = |host: &str| -> std::io::Result<Child> {
-        let words = launch.command(host, &[&*program, "cluster", what, &cluster.name, host]);
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        // Who ends without reading says why itself.
-        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
-        Ok(child)
-    };
-    let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
-    Ok(members::show_outcomes(started))
+    members::on_all(&cluster, input, |host| vec![what, &cluster.name, host])
 }
 
 /// Takes what this member needs, from standard input, and starts its daemon.

@@ -5,22 +5,30 @@ use crate::hosts::line;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use weft_database::Cluster;
 
 /// Sends the file to all members at the same time.
 pub fn apply() -> Result<i32, Slips> {
     let ClusterFile { path, text, cluster } = file::find()?;
-    let launch = launch_of(&cluster)?;
+    on_all(&cluster, &text, |_| {
+        let system = file::is_system(&path).then_some("--system");
+        ["take", &cluster.name].into_iter().chain(system).collect()
+    })
+}
+
+/// Runs `weft cluster` with these words on each member at the same time, and shows in one line for each what has come
+/// of it. Answers the exit code.
+pub fn on_all<'a>(cluster: &'a Cluster, input: &str, words: impl Fn(&'a str) -> Vec<&'a str>) -> Result<i32, Slips> {
+    let launch = launch_of(cluster)?;
     let program = std::env::current_exe().map_err(|error| vec![error.to_string()])?;
     let program = program.to_string_lossy();
-    let start = |host: &str| -> std::io::Result<Child> {
-        let mut take = vec![&*program, "cluster", "take", &cluster.name];
-        take.extend(file::is_system(&path).then_some("--system"));
-        let words = launch.command(host, &take);
+    let start = |host: &'a str| -> std::io::Result<Child> {
+        let words = launch.command(host, &[&[&*program, "cluster"][..], &words(host)].concat());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         // Who ends without reading says why itself.
-        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(text.as_bytes()));
+        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
         Ok(child)
     };
     let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
@@ -28,7 +36,7 @@ pub fn apply() -> Result<i32, Slips> {
 }
 
 /// Waits for commands that were started on members, and shows a line of each. Answers the exit code.
-pub fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
+fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
     let mut failed = 0;
     for (name, child) in started {
         let output = child.and_then(Child::wait_with_output);
