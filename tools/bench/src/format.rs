@@ -76,6 +76,16 @@ pub fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A list for Markdown.
+pub fn bullets(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("- {line}\n")).collect()
+}
+
+/// Lines that tell what failed.
+pub fn failed(failures: &[String]) -> impl Iterator<Item = String> {
+    failures.iter().map(|what| format!("failed: {what}"))
+}
+
 /// A table in columns, the first one to the left and the others to the right.
 pub fn columns(table: &[Vec<String>]) -> String {
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

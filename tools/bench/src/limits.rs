@@ -1,8 +1,9 @@
 //! The machine's own limits, measured in the same run by a small C program without MPI.
 
 use crate::bars::Against;
-use crate::format::Unit;
+use crate::format::{Unit, figure};
 use crate::machine::Machine;
+use crate::stats::Summary;
 use crate::{parse, process};
 use anyhow::Context;
 use serde::Serialize;
@@ -20,6 +21,14 @@ pub struct Limit {
     pub unit: Unit,
     /// One per turn, base units.
     pub samples: Vec<f64>,
+}
+
+impl Limit {
+    /// Its median, if it was measured.
+    pub fn text(&self) -> Option<String> {
+        let median = Summary::of(&self.samples)?.median;
+        Some(format!("{}: {}", self.title, figure(median, self.unit)))
+    }
 }
 
 /// What is measured, in the order of the table.
@@ -42,9 +51,7 @@ pub fn compile(dir: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(dir.join("cache_line.h"), HEADER)?;
     let mut command = Command::new("cc");
     command.arg("-O2").arg(&source).arg("-o").arg(&program);
-    process::run(command, Duration::from_secs(120))
-        .and_then(|o| o.check())
-        .context("cannot compile with cc, which the libraries' wrappers call too")?;
+    process::compile(command).context("cannot compile with cc, which the libraries' wrappers call too")?;
     Ok(program)
 }
 
@@ -71,7 +78,7 @@ pub fn measure(program: &Path, machine: &Machine, seconds: f64, limits: &mut [Li
 pub fn against(limits: &[Limit]) -> Against {
     let median = |id| {
         let limit = limits.iter().find(|l| l.id == id)?;
-        crate::stats::Summary::of(&limit.samples).map(|s| s.median)
+        Summary::of(&limit.samples).map(|s| s.median)
     };
     Against { best_peer: None, cache_line_s: median("cache-line"), switch_s: median("switch") }
 }

@@ -17,7 +17,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SOURCE: &str = include_str!("../c/mpibench.c");
-const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 /// Least number of start-up samples over all turns.
 const STARTS: u32 = 20;
 
@@ -125,7 +124,7 @@ impl Run {
         std::fs::write(&source, SOURCE)?;
         for library in std::mem::take(&mut self.libraries) {
             let program = self.directory.path().join(format!("mpibench-{}", library.name as usize));
-            let outcome = process::run(library.compile(&source, &program), COMPILE_LIMIT).and_then(|o| o.check());
+            let outcome = process::compile(library.compile(&source, &program));
             process::check_interrupt()?;
             match outcome {
                 Ok(()) => {

@@ -93,6 +93,14 @@ pub fn confine(command: &mut Command, cpus: &[usize]) {
     unsafe { command.pre_exec(move || weft_kernel::set_affinity(&cpus)) };
 }
 
+/// Runs a compiler, or what else takes no longer than one.
+///
+/// # Errors
+/// It cannot be run, takes too long, or fails.
+pub fn compile(command: Command) -> anyhow::Result<()> {
+    run(command, Duration::from_secs(120))?.check()
+}
+
 /// Runs `command` to its end. A job that outlasts `limit`, or that the user interrupts, is ended with all its
 /// processes and is an error.
 pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<Outcome> {

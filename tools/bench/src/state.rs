@@ -4,6 +4,7 @@
 //! one minute as in the next, and the library measured in the better minute would win. So the cache line is measured
 //! before and after each sample, and libraries are compared by samples of one state.
 
+use crate::format::digits;
 use serde::Serialize;
 
 /// Cache lines of one state differ at most by this factor.
@@ -37,7 +38,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn text(self) -> &'static str {
+    fn text(self) -> &'static str {
         match self {
             State::Near => "near",
             State::Far => "far",
@@ -101,6 +102,29 @@ pub fn settled(libraries: &[&[Sample]], turns: u32) -> bool {
 /// Those of `samples` that count: the ones of the shared state, all if there is none.
 pub fn counted(samples: &[Sample], from_ns: Option<f64>) -> impl Iterator<Item = &Sample> {
     samples.iter().filter(move |s| from_ns.is_none_or(|from| s.is_in(from)))
+}
+
+/// How many samples of each library count, and in which state they were taken; `None` where there is none.
+pub fn counts_text(counts: impl Iterator<Item = usize>, state: State, from_ns: Option<f64>) -> Option<String> {
+    let counts: Vec<usize> = counts.collect();
+    let (min, max) = (counts.iter().min()?, counts.iter().max()?);
+    let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
+    let from = from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
+    Some(format!("{number} {}{from}", state.text()))
+}
+
+/// What [`counts_text`] means in a column of this name.
+pub fn legend(column: &str, shortest_ns: Option<f64>) -> Option<String> {
+    let bound = digits(NEAR * shortest_ns?);
+    Some(format!(
+        "{column}: how many count, beside cache lines of the time given to {NEAR} times that; \
+         near: at most {bound} ns; far: more; any: all samples"
+    ))
+}
+
+/// That some of what is measured took more turns than were asked for.
+pub fn more_turns(asked: u32, taken: u32, what: &str) -> String {
+    if taken > asked { format!(", for some {what} up to {taken}") } else { String::new() }
 }
 
 #[cfg(test)]

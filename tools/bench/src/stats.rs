@@ -1,5 +1,7 @@
 //! Medians and spread of the few samples a line has (one per turn).
 
+use crate::format::{Unit, figure};
+
 /// What the table shows of a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -25,6 +27,11 @@ impl Summary {
     /// Half of the whole range as a share of the median, in per cent; 0 for a median of 0.
     pub fn spread_percent(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { 50.0 * (self.max - self.min) / self.median }
+    }
+
+    /// The median, and half of the range.
+    pub fn text(&self, unit: Unit) -> String {
+        format!("{} ±{:.0}%", figure(self.median, unit), self.spread_percent())
     }
 }
 

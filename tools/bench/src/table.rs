@@ -5,7 +5,7 @@ use crate::format::{Unit, digits, figure};
 use crate::lines;
 use crate::output::Presented;
 use crate::report::{LineReport, Report};
-use crate::state::NEAR;
+use crate::state;
 use crate::stats::Summary;
 use std::fmt::Write;
 
@@ -51,10 +51,7 @@ pub fn line_list() -> String {
 
 /// How it was measured and with whom.
 fn conditions(report: &Report) -> Vec<String> {
-    let more = match report.turns_taken {
-        taken if taken > report.turns => format!(", for some lines up to {taken}"),
-        _ => String::new(),
-    };
+    let more = state::more_turns(report.turns, report.turns_taken, "lines");
     let mut lines = vec![format!(
         "{} turns{more}, at least {} s per line and turn, {:.0} s in all; load average before: {}",
         report.turns, report.seconds_per_line, report.took_s, report.machine.load_before
@@ -69,13 +66,7 @@ fn conditions(report: &Report) -> Vec<String> {
 fn closing(report: &Report) -> Vec<String> {
     let mut lines =
         vec!["median of the samples, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
-    if let Some(shortest) = report.shortest_line_ns {
-        let bound = digits(NEAR * shortest);
-        lines.push(format!(
-            "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
-             near: at most {bound} ns; far: more; any: all samples"
-        ));
-    }
+    lines.extend(state::legend("samples", report.shortest_line_ns));
     let (met, missed) = report.tally();
     if met + missed.len() > 0 {
         lines.push(format!("{met} of {} bars met", met + missed.len()));
@@ -89,7 +80,7 @@ fn closing(report: &Report) -> Vec<String> {
 fn limit_rows(report: &Report) -> Vec<Vec<String>> {
     let mut rows = vec![vec!["the machine's own limits".to_string(), "median".to_string()]];
     for limit in &report.limits {
-        let value = Summary::of(&limit.samples).map_or("-".into(), |s| cell(s, limit.unit));
+        let value = Summary::of(&limit.samples).map_or("-".into(), |s| s.text(limit.unit));
         rows.push(vec![limit.title.to_string(), value]);
     }
     rows
@@ -106,21 +97,13 @@ fn line_row(report: &Report, line: &LineReport) -> Vec<String> {
     let mut row = vec![line.title.clone()];
     for library in &report.libraries {
         let mark = if line.best_peer == Some(library.name) { " *" } else { "" };
-        row.push(line.result(library.name).map_or("-".into(), |r| cell(r.summary(), line.unit) + mark));
+        row.push(line.result(library.name).map_or("-".into(), |r| r.summary().text(line.unit) + mark));
     }
     row.push(line.ratio.map_or("-".into(), digits));
-    row.push(samples_text(line));
+    let counted = line.results.iter().map(|r| r.counted);
+    row.push(state::counts_text(counted, line.state, line.shared_from_ns).unwrap_or_else(|| "-".into()));
     row.push(line.bars.iter().map(|b| bar_text(line.unit, b)).collect::<Vec<_>>().join(", "));
     row
-}
-
-/// Their state, and how many of each library count.
-fn samples_text(line: &LineReport) -> String {
-    let counted = || line.results.iter().map(|r| r.counted);
-    let (Some(min), Some(max)) = (counted().min(), counted().max()) else { return "-".into() };
-    let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
-    let from = line.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
-    format!("{number} {}{from}", line.state.text())
 }
 
 fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
@@ -136,10 +119,6 @@ fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
         Verdict::Unknown => "",
     };
     format!("{}{value}{verdict}", bar.text)
-}
-
-fn cell(summary: Summary, unit: Unit) -> String {
-    format!("{} ±{:.0}%", figure(summary.median, unit), summary.spread_percent())
 }
 
 /// Columns padded to their widest cell, the first and last to the left, figures to the right.

@@ -6,9 +6,6 @@ use crate::process;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 
 /// What the applications in C are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
@@ -46,9 +43,9 @@ pub fn program(
     write(folder, files)?;
     write(folder, RANKS)?;
     let program = folder.join(format!("{}-{}", app.name, build.word()));
-    let compiled = process::run(compiler(library, build, folder, files, &program), COMPILE_LIMIT);
+    let compiled = process::compile(compiler(library, build, folder, files, &program));
     process::check_interrupt()?;
-    compiled.and_then(|outcome| outcome.check()).with_context(|| format!("{} cannot be compiled", app.name))?;
+    compiled.with_context(|| format!("{} cannot be compiled", app.name))?;
     Ok(program)
 }
 

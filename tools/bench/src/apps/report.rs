@@ -2,7 +2,7 @@
 
 use super::build::AppBuild;
 use super::table::{AppInput, PaperApp};
-use crate::format::{Unit, columns, digits, figure, markdown};
+use crate::format::{Unit, bullets, columns, digits, failed, figure, markdown};
 use crate::kernels::Via;
 use crate::kernels::kernel::KernelName;
 use crate::machine::Machine;
@@ -102,7 +102,7 @@ impl AppsReport {
         let head = ["application", "input", "pattern", "sequential", "volume", "messages", "average", "linear needs"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for app in &self.applications {
-            let time = |s: Summary| format!("{} ±{:.0}%", figure(s.median, Unit::Seconds), s.spread_percent());
+            let time = |s: Summary| s.text(Unit::Seconds);
             rows.push(vec![
                 app.title.into(),
                 app.arguments.clone(),
@@ -145,8 +145,7 @@ impl AppsReport {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let failures = self.failures.iter().map(|what| format!("failed: {what}"));
-        self.left_out.iter().cloned().chain(failures).collect()
+        self.left_out.iter().cloned().chain(failed(&self.failures)).collect()
     }
 }
 
@@ -157,9 +156,8 @@ impl Presented for AppsReport {
     }
 
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let tables = self.tables().map(|(title, table)| format!("\n{title}\n\n{}", markdown(&table)));
-        list(self.heading()) + &tables.concat() + "\n" + &list(self.remarks())
+        bullets(&self.heading()) + &tables.concat() + "\n" + &bullets(&self.remarks())
     }
 
     fn failed(&self) -> usize {

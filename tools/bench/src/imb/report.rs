@@ -2,7 +2,7 @@
 
 use super::ImbArgs;
 use super::suites::{Bar, Suite};
-use crate::format::{Unit, digits, figure, size};
+use crate::format::{Unit, bullets, digits, failed, figure, size};
 use crate::library::{Library, Name, Placement};
 use crate::machine::Machine;
 use crate::output::Presented;
@@ -218,7 +218,7 @@ impl Report {
             "ratio: our time to that of the best other library (*); mean: geometric, over benchmarks and lengths"
                 .into(),
         ];
-        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines.extend(failed(&self.failures));
         lines
     }
 }
@@ -230,9 +230,8 @@ impl Presented for Report {
     }
 
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let tables = self.tables().iter().map(|table| crate::table::piped(table) + "\n").collect::<String>();
-        format!("{}\n{tables}{}", list(self.heading()), list(self.remarks()))
+        format!("{}\n{tables}{}", bullets(&self.heading()), bullets(&self.remarks()))
     }
 
     fn failed(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::kernel::KernelName;
 use super::via::Via;
-use crate::format::{figure, size};
+use crate::format::{bullets, failed, size};
 use crate::limits::Limit;
 use crate::machine::Machine;
 use crate::output::Presented;
@@ -84,7 +84,7 @@ impl KernelsReport {
         let mut rows = vec![std::iter::once("bytes".to_owned()).chain(curves.iter().map(column)).collect::<Vec<_>>()];
         for at in 0..curves.first().map_or(0, |curve| curve.points.len()) {
             let cell = |curve: &&KernelCurve| match Summary::of(&curve.points[at].samples) {
-                Some(summary) => format!("{} ±{:.0}%", figure(summary.median, kernel.unit()), summary.spread_percent()),
+                Some(summary) => summary.text(kernel.unit()),
                 None => "-".to_owned(),
             };
             let head = size(curves[0].points[at].bytes.into());
@@ -99,13 +99,9 @@ impl KernelsReport {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let limit = |limit: &Limit| {
-            let median = Summary::of(&limit.samples)?.median;
-            Some(format!("{}: {}", limit.title, figure(median, limit.unit)))
-        };
-        let mut lines: Vec<String> = self.limits.iter().filter_map(limit).collect();
+        let mut lines: Vec<String> = self.limits.iter().filter_map(Limit::text).collect();
         lines.extend(self.left_out.clone());
-        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines.extend(failed(&self.failures));
         lines
     }
 }
@@ -120,12 +116,11 @@ impl Presented for KernelsReport {
     }
 
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
-        let mut text = list(self.heading());
+        let mut text = bullets(&self.heading());
         for (title, table) in self.tables() {
             let _ = write!(text, "\n{title}\n\n{}", crate::format::markdown(&table));
         }
-        text + "\n" + &list(self.remarks())
+        text + "\n" + &bullets(&self.remarks())
     }
 
     fn failed(&self) -> usize {

@@ -1,11 +1,11 @@
 //! The table of the layers, as text, Markdown and JSON.
 
 use super::rows::{Column, LayerSizes, Row};
-use crate::format::{columns, digits, figure, markdown};
+use crate::format::{bullets, columns, failed, markdown};
 use crate::limits::Limit;
 use crate::machine::Machine;
 use crate::output::Presented;
-use crate::state::{self, NEAR, Sample, State};
+use crate::state::{self, Sample, State};
 use crate::stats::Summary;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -70,11 +70,8 @@ impl ColumnReport {
     /// How many samples count, and in which state they were taken.
     fn text(&self, rows: &[RowReport]) -> String {
         let measured = rows.iter().filter(|row| !row.id.is_to_self() && row.samples.contains_key(&self.id));
-        let counts: Vec<usize> = measured.map(|row| self.counted(row).len()).collect();
-        let (Some(min), Some(max)) = (counts.iter().min(), counts.iter().max()) else { return "failed".into() };
-        let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
-        let from = self.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
-        format!("{number} {}{from}", self.state.text())
+        let counts = measured.map(|row| self.counted(row).len());
+        state::counts_text(counts, self.state, self.shared_from_ns).unwrap_or_else(|| "failed".into())
     }
 }
 
@@ -89,7 +86,7 @@ impl RowReport {
 impl Report {
     fn cell(&self, row: &RowReport, column: &ColumnReport) -> String {
         let Some(summary) = Summary::of(&column.counted(row)) else { return "-".into() };
-        format!("{} ±{:.0}%", figure(summary.median, column.id.unit()), summary.spread_percent())
+        summary.text(column.id.unit())
     }
 
     /// The table: layers, and in which state each column was measured.
@@ -107,18 +104,11 @@ impl Report {
 
     /// The machine under it.
     fn limits(&self) -> Vec<String> {
-        let text = |limit: &Limit| {
-            let median = Summary::of(&limit.samples)?.median;
-            Some(format!("{}: {}", limit.title, figure(median, limit.unit)))
-        };
-        self.limits.iter().filter_map(text).collect()
+        self.limits.iter().filter_map(Limit::text).collect()
     }
 
     fn heading(&self) -> Vec<String> {
-        let more = match self.turns_taken {
-            taken if taken > self.turns => format!(", for some columns up to {taken}"),
-            _ => String::new(),
-        };
+        let more = state::more_turns(self.turns, self.turns_taken, "columns");
         let between = self.between.iter().map(|devices| format!("; between two hosts by {devices}"));
         vec![
             format!("{}, {}{}", self.machine.text(), self.machine.date, between.collect::<String>()),
@@ -134,14 +124,8 @@ impl Report {
             "one way: half of a ping-pong; exchange: both send, then both receive, and the bytes of both count"
                 .to_owned(),
         ];
-        if let Some(shortest) = self.shortest_line_ns {
-            let bound = digits(NEAR * shortest);
-            lines.push(format!(
-                "samples between two processes: how many count, beside cache lines of the time given to {NEAR} times that; \
-                 near: at most {bound} ns; far: more; any: all samples"
-            ));
-        }
-        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines.extend(state::legend("samples between two processes", self.shortest_line_ns));
+        lines.extend(failed(&self.failures));
         lines
     }
 }
@@ -153,9 +137,8 @@ impl Presented for Report {
     }
 
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
-        let text = list(self.heading()) + &list(self.limits()) + "\n" + &markdown(&self.table());
-        text + "\n" + &list(self.remarks())
+        let text = bullets(&self.heading()) + &bullets(&self.limits()) + "\n" + &markdown(&self.table());
+        text + "\n" + &bullets(&self.remarks())
     }
 
     fn failed(&self) -> usize {

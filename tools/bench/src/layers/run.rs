@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 const MPI_SOURCE: &str = include_str!("../../c/mpibench.c");
 const INTERFACE_SOURCE: &str = include_str!("../../c/interfacebench.c");
-const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 const LINE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What all jobs of a run need.
@@ -183,8 +182,7 @@ fn check_accelerated(said: &str) -> anyhow::Result<()> {
 fn compile_mpi(library: Library, folder: &Path) -> anyhow::Result<(Library, PathBuf)> {
     let (source, program) = (folder.join("mpibench.c"), folder.join("mpibench"));
     std::fs::write(&source, MPI_SOURCE)?;
-    let compiled = process::run(library.compile(&source, &program), COMPILE_LIMIT).and_then(|outcome| outcome.check());
-    compiled.context("mpicc failed")?;
+    process::compile(library.compile(&source, &program)).context("mpicc failed")?;
     Ok((library, program))
 }
 
@@ -201,8 +199,7 @@ fn compile_interface(library: &Library, row: Row, folder: &Path) -> anyhow::Resu
     command.arg("-O2").arg(format!("-D{define}")).arg(&source).arg("-o").arg(&program);
     command.arg(format!("-I{}", include.display())).arg(format!("-L{}", lib.display())).arg(format!("-l{links}"));
     command.arg(format!("-Wl,-rpath,{}", lib.display()));
-    let compiled = process::run(command, COMPILE_LIMIT).and_then(|outcome| outcome.check());
-    compiled.with_context(|| format!("the program for {} cannot be compiled", row.title()))?;
+    process::compile(command).with_context(|| format!("the program for {} cannot be compiled", row.title()))?;
     Ok(program)
 }
 

@@ -4,11 +4,11 @@ mod matrix;
 
 use super::lines::{Bar, Line, PEERS, Wire};
 use super::ways::Way;
-use crate::format::{Unit, digits, figure};
+use crate::format::{Unit, bullets, digits, failed};
 use crate::library::Name;
 use crate::machine::Machine;
 use crate::output::Presented;
-use crate::state::{self, NEAR, Sample, State};
+use crate::state::{self, Sample, State};
 use crate::stats::Summary;
 use crate::table::{aligned, piped};
 use serde::Serialize;
@@ -144,16 +144,13 @@ impl LineReport {
     fn cell(&self, way: Way) -> String {
         let Some(summary) = self.summary(way) else { return String::new() };
         let mark = if self.best_peer == Some(way) { " *" } else { "" };
-        format!("{} ±{:.0}%{mark}", figure(summary.median, self.unit), summary.spread_percent())
+        summary.text(self.unit) + mark
     }
 
     /// How many samples count, and in which state they were taken.
     fn samples_text(&self) -> String {
-        let counts: Vec<usize> = self.samples.keys().map(|way| self.counted(*way).count()).collect();
-        let (Some(min), Some(max)) = (counts.iter().min(), counts.iter().max()) else { return "failed".into() };
-        let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
-        let from = self.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
-        format!("{number} {}{from}", self.state.text())
+        let counts = self.samples.keys().map(|way| self.counted(*way).count());
+        state::counts_text(counts, self.state, self.shared_from_ns).unwrap_or_else(|| "failed".into())
     }
 
     /// Names of ways have commas.
@@ -188,10 +185,7 @@ impl Report {
     }
 
     fn heading(&self) -> Vec<String> {
-        let more = match self.turns_taken {
-            taken if taken > self.turns => format!(", for some lines up to {taken}"),
-            _ => String::new(),
-        };
+        let more = state::more_turns(self.turns, self.turns_taken, "lines");
         let mut lines = vec![
             format!("{}, {}", self.machine.text(), self.machine.date),
             match self.hosts {
@@ -212,13 +206,7 @@ impl Report {
             lines.push(format!("{}: {version}{}", way.title, way.command));
         }
         lines.extend(self.left_out.iter().map(|l| format!("{} is left out: {}", l.name.title(), l.reason)));
-        if let Some(shortest) = self.shortest_line_ns {
-            let bound = digits(NEAR * shortest);
-            lines.push(format!(
-                "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
-                 near: at most {bound} ns; far: more; any: all samples"
-            ));
-        }
+        lines.extend(state::legend("samples", self.shortest_line_ns));
         lines
     }
 
@@ -233,7 +221,7 @@ impl Report {
         }
         let missed = bars().filter(|(_, bar)| bar.met == Some(false));
         lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.id, bar.text)));
-        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines.extend(failed(&self.failures));
         lines
     }
 }
@@ -248,13 +236,12 @@ impl Presented for Report {
 
     /// For PERFORMANCE.md.
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let table = |(title, rows): (String, Vec<Vec<String>>)| {
             let (first, rest) = title.split_at(1);
             format!("{}{rest}:\n\n{}\n", first.to_uppercase(), piped(&rows))
         };
         let tables = self.tables().map(table).collect::<String>();
-        format!("`{}`\n\n{}\n{tables}{}", self.command, list(self.heading()), list(self.remarks()))
+        format!("`{}`\n\n{}\n{tables}{}", self.command, bullets(&self.heading()), bullets(&self.remarks()))
     }
 
     fn failed(&self) -> usize {

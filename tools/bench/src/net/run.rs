@@ -40,7 +40,6 @@ const HEAT: [(&str, &str); 15] = [
 const HEAT_STEPS: f64 = 400.0;
 /// Bytes of half its largest plate, which crosses the cable whenever the plate is gathered.
 const HALF_PLATE: u64 = 1024 * 512 * 8;
-const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 /// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than this.
 const LONG: Duration = Duration::from_secs(360);
 /// The kernel detaches the filter of a job that has ended when it gets to it.
@@ -330,8 +329,7 @@ fn compile(library: Library, folder: &Path) -> anyhow::Result<Compiled> {
     std::fs::write(&source, SOURCE)?;
     let program = |what: &str| folder.join(format!("{what}-{}", library.name as usize));
     let bench = program("mpibench");
-    process::run(library.compile(&source, &bench), COMPILE_LIMIT)
-        .and_then(|outcome| outcome.check())
+    process::compile(library.compile(&source, &bench))
         .with_context(|| format!("mpicc of {} failed", library.name.title()))?;
     let heat = program("heat");
     let compiled = compile_heat(&library, folder, &heat);
@@ -352,7 +350,7 @@ fn compile_heat(library: &Library, folder: &Path, program: &Path) -> anyhow::Res
         }
     }
     command.arg("-o").arg(program).args(["-lpng", "-lm"]);
-    process::run(command, COMPILE_LIMIT)?.check().context("it needs libpng (Debian: apt-get install libpng-dev)")
+    process::compile(command).context("it needs libpng (Debian: apt-get install libpng-dev)")
 }
 
 impl Run {

@@ -1,10 +1,10 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
 use super::lines::{self, Bar, Line, Way};
-use crate::format::{Unit, digits, figure};
+use crate::format::{Unit, bullets, digits, failed, figure};
 use crate::machine::Machine;
 use crate::output::Presented;
-use crate::state::{self, NEAR, Sample, State};
+use crate::state::{self, Sample, State};
 use crate::stats::Summary;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -123,11 +123,8 @@ impl LineReport {
         if let Some(package) = self.wants {
             return format!("wants the Debian package {package}");
         }
-        let counts: Vec<usize> = self.samples.keys().map(|way| self.counted(*way).count()).collect();
-        let (Some(min), Some(max)) = (counts.iter().min(), counts.iter().max()) else { return "failed".into() };
-        let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
-        let from = self.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
-        format!("{number} {}{from}", self.state.text())
+        let counts = self.samples.keys().map(|way| self.counted(*way).count());
+        state::counts_text(counts, self.state, self.shared_from_ns).unwrap_or_else(|| "failed".into())
     }
 
     fn row(&self) -> Vec<String> {
@@ -167,10 +164,7 @@ impl Report {
     }
 
     fn heading(&self) -> Vec<String> {
-        let more = match self.turns_taken {
-            taken if taken > self.turns => format!(", for some lines up to {taken}"),
-            _ => String::new(),
-        };
+        let more = state::more_turns(self.turns, self.turns_taken, "lines");
         let mut lines = vec![
             format!("{}, {}", self.machine.text(), self.machine.date),
             format!(
@@ -181,13 +175,7 @@ impl Report {
         if let Some(line) = self.cache_line_s {
             lines.push(format!("cache line one way between two cores: {}", figure(line, Unit::Seconds)));
         }
-        if let Some(shortest) = self.shortest_line_ns {
-            let bound = digits(NEAR * shortest);
-            lines.push(format!(
-                "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
-                 near: at most {bound} ns; far: more; any: all samples"
-            ));
-        }
+        lines.extend(state::legend("samples", self.shortest_line_ns));
         lines
     }
 
@@ -203,7 +191,7 @@ impl Report {
         lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.title, bar.text)));
         let wants = |line: &LineReport| Some(format!("{} wants the Debian package {}", line.title, line.wants?));
         lines.extend(self.lines.iter().filter_map(wants).map(|what| format!("not measured: {what}")));
-        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines.extend(failed(&self.failures));
         lines
     }
 }
@@ -229,15 +217,14 @@ impl Presented for Report {
     }
 
     fn markdown(&self) -> String {
-        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
-        let mut text = list(self.heading()) + "\n";
+        let mut text = bullets(&self.heading()) + "\n";
         for (at, row) in self.rows().iter().enumerate() {
             let _ = writeln!(text, "| {} |", row.join(" | "));
             if at == 0 {
                 text.push_str("|---|--:|--:|--:|--:|--:|---|---|\n");
             }
         }
-        text + "\n" + &list(self.remarks())
+        text + "\n" + &bullets(&self.remarks())
     }
 
     fn failed(&self) -> usize {

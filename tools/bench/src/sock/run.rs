@@ -292,9 +292,7 @@ pub fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(folder.join("sockbench.h"), HEADER)?;
     let mut command = Command::new("cc");
     command.arg("-O2").arg(&source).arg("-o").arg(&program);
-    process::run(command, Duration::from_secs(120))
-        .and_then(|outcome| outcome.check())
-        .context("cannot compile with cc")?;
+    process::compile(command).context("cannot compile with cc")?;
     Ok(program)
 }
 
