@@ -1,5 +1,20 @@
 //! The C boundary: types and constants of the standard ABI.
 
+/// Bodies that give one value of an object; the last argument is the program's place for it.
+macro_rules! gives {
+    ($($(#[$about:meta])* $name:ident($object:ident) -> $type:ty = $value:expr;)*) => {$(
+        $(#[$about])*
+        pub unsafe fn $name($object: usize, out: *mut $type) -> $crate::error::Result<()> {
+            let value = $value;
+            // SAFETY: the program's place.
+            unsafe { *out = value };
+            Ok(())
+        }
+    )*};
+}
+
+pub(crate) use gives;
+
 mod arrays;
 mod constants;
 mod counts;

@@ -5,6 +5,7 @@ use super::bridge::{self, Bridge};
 use super::{Comm, create, disconnect as leaving, idup};
 use crate::abi::{
     COMM_NULL, COMM_TYPE_HW_GUIDED, COMM_TYPE_HW_UNGUIDED, COMM_TYPE_RESOURCE_GUIDED, COMM_TYPE_SHARED, UNDEFINED,
+    gives,
 };
 use crate::error::{Class, Error, RANKS, Result};
 use crate::group::{Likeness, abi as groups};
@@ -39,44 +40,25 @@ pub unsafe fn answer(handle: Option<usize>, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-#[inline]
-pub unsafe fn size(comm: usize, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { *out = WORLD.enter().comms.get(comm)?.size() as i32 };
-    Ok(())
-}
-
-#[inline]
-pub unsafe fn rank(comm: usize, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the rank.
-    unsafe { *out = WORLD.enter().comms.get(comm)?.rank as i32 };
-    Ok(())
-}
-
-pub unsafe fn remote_size(comm: usize, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { *out = inter(comm)?.remote_size() as i32 };
-    Ok(())
-}
-
-pub unsafe fn test_inter(comm: usize, flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = of(comm)?.is_inter() as i32 };
-    Ok(())
-}
-
-pub unsafe fn group(comm: usize, out: *mut usize) -> Result<()> {
-    let group = of(comm)?.local.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
-    Ok(())
-}
-
-pub unsafe fn remote_group(comm: usize, out: *mut usize) -> Result<()> {
-    let group = inter(comm)?.remote.clone().expect("`inter` checked it");
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
-    Ok(())
+gives! {
+    #[inline]
+    size(comm) -> i32 = WORLD.enter().comms.get(comm)?.size() as i32;
+    #[inline]
+    rank(comm) -> i32 = WORLD.enter().comms.get(comm)?.rank as i32;
+    remote_size(comm) -> i32 = inter(comm)?.remote_size() as i32;
+    test_inter(comm) -> i32 = of(comm)?.is_inter() as i32;
+    group(comm) -> usize = {
+        let group = of(comm)?.local.clone();
+        groups::insert(&mut WORLD.enter(), group)
+    };
+    remote_group(comm) -> usize = {
+        let group = inter(comm)?.remote.clone().expect("`inter` checked it");
+        groups::insert(&mut WORLD.enter(), group)
+    };
+    get_info(comm) -> usize = {
+        let hints = of(comm)?.state().info.clone();
+        info::insert(hints)
+    };
 }
 
 pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
@@ -270,13 +252,6 @@ pub unsafe fn set_info(comm: usize, info: usize) -> Result<()> {
     let (comm, hints) = (of(comm)?, understood(&info::copy_of(info)?));
     let mut state = comm.state();
     hints.entries().iter().for_each(|(key, value)| state.info.set(key, value));
-    Ok(())
-}
-
-pub unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
-    let hints = of(comm)?.state().info.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = info::insert(hints) };
     Ok(())
 }
 

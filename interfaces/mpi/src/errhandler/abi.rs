@@ -1,7 +1,7 @@
 //! Bodies of the error handler functions.
 
 use super::{FOR_FILES, Handler, handle_of, handlers, resolve, run};
-use crate::abi::{ERRHANDLER_NULL, FILE_NULL};
+use crate::abi::{ERRHANDLER_NULL, FILE_NULL, gives};
 use crate::error::{Class, Error, Result};
 use crate::file::File;
 use crate::handle::Kind;
@@ -62,11 +62,23 @@ pub unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> 
     Ok(())
 }
 
-pub unsafe fn comm_get_errhandler(comm: usize, out: *mut usize) -> Result<()> {
-    let handler = WORLD.enter().comm(comm)?.state().errhandler.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&handler) };
-    Ok(())
+gives! {
+    comm_get_errhandler(comm) -> usize = {
+        let handler = WORLD.enter().comm(comm)?.state().errhandler.clone();
+        handle_of(&handler)
+    };
+    session_get_errhandler(session) -> usize = {
+        let handler = crate::session::of(session)?.errhandler();
+        handle_of(&handler)
+    };
+    win_get_errhandler(win) -> usize = {
+        let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
+        handle_of(&handler)
+    };
+    file_get_errhandler(file) -> usize = {
+        let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
+        handle_of(&handler)
+    };
 }
 
 pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
@@ -85,13 +97,6 @@ pub unsafe fn session_set_errhandler(session: usize, errhandler: usize) -> Resul
     Ok(())
 }
 
-pub unsafe fn session_get_errhandler(session: usize, out: *mut usize) -> Result<()> {
-    let handler = crate::session::of(session)?.errhandler();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&handler) };
-    Ok(())
-}
-
 pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
     let handler = crate::session::of(session)?.errhandler();
     run(&handler, session, code, &called("MPI_Session_call_errhandler", code));
@@ -101,13 +106,6 @@ pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
 pub unsafe fn win_set_errhandler(win: usize, errhandler: usize) -> Result<()> {
     let handler = resolve(errhandler, Kind::Win);
     WORLD.enter().windows.table.get_mut(win)?.errhandler = handler?;
-    Ok(())
-}
-
-pub unsafe fn win_get_errhandler(win: usize, out: *mut usize) -> Result<()> {
-    let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 
@@ -134,13 +132,6 @@ pub unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> 
         Some(file) => file.set_errhandler(handler),
         None => *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler),
     }
-    Ok(())
-}
-
-pub unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
-    let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 

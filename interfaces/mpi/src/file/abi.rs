@@ -9,7 +9,8 @@ use super::datarep::{self, Datarep};
 use super::view::View;
 use super::{File, fault, of, open as opening};
 use crate::abi::{
-    Callback, CountOut, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, store_string, text_of,
+    Callback, CountOut, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, gives, store_string,
+    text_of,
 };
 use crate::comm::abi::intra;
 use crate::datatype::Datatype;
@@ -61,27 +62,35 @@ pub unsafe fn delete(filename: *const c_char, _info: usize) -> Result<()> {
     opening::delete(&unsafe { path_of(filename)? })
 }
 
-/// `MPI_File_get_amode`.
-pub unsafe fn get_amode(fh: usize, amode: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the mode.
-    unsafe { *amode = of(fh)?.mode.bits() };
-    Ok(())
-}
-
-/// `MPI_File_get_group`.
-pub unsafe fn get_group(fh: usize, group: *mut usize) -> Result<()> {
-    let members = of(fh)?.comm.local.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *group = groups::insert(&mut WORLD.enter(), members) };
-    Ok(())
-}
-
-/// `MPI_File_get_info`.
-pub unsafe fn get_info(fh: usize, info_used: *mut usize) -> Result<()> {
-    let told = of(fh)?.state().hints.told();
-    // SAFETY: the program's place for the handle.
-    unsafe { *info_used = info::insert(told) };
-    Ok(())
+gives! {
+    /// `MPI_File_get_amode`.
+    get_amode(fh) -> i32 = of(fh)?.mode.bits();
+    /// `MPI_File_get_group`.
+    get_group(fh) -> usize = {
+        let members = of(fh)?.comm.local.clone();
+        groups::insert(&mut WORLD.enter(), members)
+    };
+    /// `MPI_File_get_info`.
+    get_info(fh) -> usize = {
+        let told = of(fh)?.state().hints.told();
+        info::insert(told)
+    };
+    /// `MPI_File_get_atomicity`.
+    get_atomicity(fh) -> i32 = of(fh)?.state().atomic.into();
+    /// `MPI_File_get_size`.
+    get_size(fh) -> i64 = of(fh)?.size()? as i64;
+    /// `MPI_File_get_position`.
+    get_position(fh) -> i64 = {
+        let file = of(fh)?;
+        file.refuse_sequential()?;
+        file.state().position
+    };
+    /// `MPI_File_get_position_shared`.
+    get_position_shared(fh) -> i64 = {
+        let file = of(fh)?;
+        file.refuse_sequential()?;
+        file.add_to_shared("MPI_File_get_position_shared", 0)?
+    };
 }
 
 /// `MPI_File_set_info`.
@@ -93,13 +102,6 @@ pub unsafe fn set_info(fh: usize, info: usize) -> Result<()> {
     file.agree(CALL, given.as_ref().map(drop).map_err(Clone::clone))?;
     file.state().hints.take(&given?);
     file.settle_hints(CALL)
-}
-
-/// `MPI_File_get_atomicity`.
-pub unsafe fn get_atomicity(fh: usize, flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = of(fh)?.state().atomic.into() };
-    Ok(())
 }
 
 /// `MPI_File_set_atomicity`.
@@ -146,13 +148,6 @@ impl File {
         self.same(call, "size", size)?;
         if size < 0 { Err(self.error(Class::Arg, format!("size {size} is negative"))) } else { Ok(()) }
     }
-}
-
-/// `MPI_File_get_size`.
-pub unsafe fn get_size(fh: usize, size: *mut i64) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { *size = of(fh)?.size()? as i64 };
-    Ok(())
 }
 
 /// `MPI_File_set_size`.
@@ -226,15 +221,6 @@ pub unsafe fn seek(fh: usize, offset: i64, whence: i32) -> Result<()> {
     Ok(())
 }
 
-/// `MPI_File_get_position`.
-pub unsafe fn get_position(fh: usize, offset: *mut i64) -> Result<()> {
-    let file = of(fh)?;
-    file.refuse_sequential()?;
-    // SAFETY: the program's place for the position.
-    unsafe { *offset = file.state().position };
-    Ok(())
-}
-
 /// `MPI_File_seek_shared`: the keeper of the pointer moves it while all are here.
 pub unsafe fn seek_shared(fh: usize, offset: i64, whence: i32) -> Result<()> {
     const CALL: &str = "MPI_File_seek_shared";
@@ -246,15 +232,6 @@ pub unsafe fn seek_shared(fh: usize, offset: i64, whence: i32) -> Result<()> {
         file.set_kept_pointer(file.sought(offset, whence, || Ok(file.kept_pointer()))?);
         Ok(())
     })
-}
-
-/// `MPI_File_get_position_shared`.
-pub unsafe fn get_position_shared(fh: usize, offset: *mut i64) -> Result<()> {
-    let file = of(fh)?;
-    file.refuse_sequential()?;
-    // SAFETY: the program's place for the position.
-    unsafe { *offset = file.add_to_shared("MPI_File_get_position_shared", 0)? };
-    Ok(())
 }
 
 /// `MPI_File_get_type_extent`.

@@ -1,7 +1,7 @@
 //! Bodies of the group functions.
 
 use super::{Group, Likeness, subset};
-use crate::abi::{GROUP_EMPTY, GROUP_NULL, PROC_NULL, UNDEFINED, slice_of};
+use crate::abi::{GROUP_EMPTY, GROUP_NULL, PROC_NULL, UNDEFINED, gives, slice_of};
 use crate::error::{Class, Error, RANKS, Result, null_place};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
@@ -26,16 +26,9 @@ unsafe fn answer(members: Vec<Peer>, origin: &Group, out: *mut usize) -> Result<
     Ok(())
 }
 
-pub unsafe fn size(group: usize, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { *out = of(group, "group")?.size() as i32 };
-    Ok(())
-}
-
-pub unsafe fn rank(group: usize, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the rank.
-    unsafe { *out = of(group, "group")?.mine().map_or(UNDEFINED, |rank| rank as i32) };
-    Ok(())
+gives! {
+    size(group) -> i32 = of(group, "group")?.size() as i32;
+    rank(group) -> i32 = of(group, "group")?.mine().map_or(UNDEFINED, |rank| rank as i32);
 }
 
 pub unsafe fn translate_ranks(first: usize, n: i32, ranks: *const i32, second: usize, out: *mut i32) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Bodies of the info functions.
 
 use super::{copy_of, infos, insert};
-use crate::abi::{INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, store_string, text_of};
+use crate::abi::{INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, gives, store_string, text_of};
 use crate::error::{Class, Error, Result, Unit};
 use crate::handle::Kind;
 use std::ffi::{c_char, c_void};
@@ -40,10 +40,9 @@ pub unsafe fn create_env(_argc: i32, _argv: *mut c_void, out: *mut usize) -> Res
     Ok(())
 }
 
-pub unsafe fn dup(info: usize, out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = insert(readable(info)?) };
-    Ok(())
+gives! {
+    dup(info) -> usize = insert(readable(info)?);
+    get_nkeys(info) -> i32 = readable(info)?.entries().len() as i32;
 }
 
 pub unsafe fn free(info: *mut usize) -> Result<()> {
@@ -129,12 +128,6 @@ pub unsafe fn get_valuelen(info: usize, key: *const c_char, valuelen: *mut i32, 
             *valuelen = found.len() as i32;
         }
     }
-    Ok(())
-}
-
-pub unsafe fn get_nkeys(info: usize, nkeys: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the number.
-    unsafe { *nkeys = readable(info)?.entries().len() as i32 };
     Ok(())
 }
 

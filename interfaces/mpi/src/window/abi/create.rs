@@ -1,6 +1,6 @@
 //! Windows come and go (MPI 5.0, sections 12.2.1 to 12.2.7).
 
-use crate::abi::{CountOut, PROC_NULL, WIN_NULL};
+use crate::abi::{CountOut, PROC_NULL, WIN_NULL, gives};
 use crate::attribute::abi::delete_win_attributes;
 use crate::comm::abi::intra;
 use crate::error::{Class, Error, Result};
@@ -97,19 +97,16 @@ pub unsafe fn detach(win: usize, base: *const c_void) -> Result<()> {
     epoch::detach(win, base as usize)
 }
 
-pub unsafe fn get_group(win: usize, group: *mut usize) -> Result<()> {
-    let mut world = WORLD.enter();
-    let members = find(&mut world, win)?.0.comm.local.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *group = groups::insert(&mut world, members) };
-    Ok(())
-}
-
-pub unsafe fn get_info(win: usize, info: *mut usize) -> Result<()> {
-    let hints = find(&mut WORLD.enter(), win)?.0.info.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *info = info::insert(hints) };
-    Ok(())
+gives! {
+    get_group(win) -> usize = {
+        let mut world = WORLD.enter();
+        let members = find(&mut world, win)?.0.comm.local.clone();
+        groups::insert(&mut world, members)
+    };
+    get_info(win) -> usize = {
+        let hints = find(&mut WORLD.enter(), win)?.0.info.clone();
+        info::insert(hints)
+    };
 }
 
 /// Hints say how a program behaves; nothing here depends on them, and those that are known are given back.
