@@ -4,7 +4,7 @@
 macro_rules! gives {
     ($($(#[$about:meta])* $name:ident($object:ident) -> $type:ty = $value:expr;)*) => {$(
         $(#[$about])*
-        pub unsafe fn $name($object: usize, out: *mut $type) -> $crate::error::Result<()> {
+        pub unsafe fn $name($object: usize, out: *mut $type) -> Result<()> {
             let value = $value;
             // SAFETY: the program's place.
             unsafe { *out = value };

@@ -26,7 +26,7 @@ macro_rules! clears {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(object: *mut $type) {
             // SAFETY: the caller's promise.
-            drop(unsafe { super::take(object) });
+            drop(unsafe { crate::abi::take(object) });
         }
     )* };
 }
