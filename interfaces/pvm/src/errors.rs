@@ -14,14 +14,12 @@ pub struct Code(pub c_int);
 
 pub use self::Code as Error;
 
-#[allow(dead_code)]
 impl Code {
     pub const BAD_PARAM: Self = Self(-2);
     pub const MISMATCH: Self = Self(-3);
     pub const OVERFLOW: Self = Self(-4);
     pub const NO_DATA: Self = Self(-5);
     pub const NO_HOST: Self = Self(-6);
-    pub const NO_FILE: Self = Self(-7);
     pub const DENIED: Self = Self(-8);
     pub const NO_MEM: Self = Self(-10);
     pub const BAD_MSG: Self = Self(-12);
@@ -29,25 +27,12 @@ impl Code {
     pub const NO_BUF: Self = Self(-15);
     pub const NO_SUCH_BUF: Self = Self(-16);
     pub const NULL_GROUP: Self = Self(-17);
-    pub const DUP_GROUP: Self = Self(-18);
-    pub const NO_GROUP: Self = Self(-19);
     pub const NOT_IN_GROUP: Self = Self(-20);
     pub const NO_INST: Self = Self(-21);
-    pub const HOST_FAIL: Self = Self(-22);
-    pub const NO_PARENT: Self = Self(-23);
     pub const NOT_IMPL: Self = Self(-24);
-    pub const DSYS_ERR: Self = Self(-25);
-    pub const BAD_VERSION: Self = Self(-26);
-    pub const OUT_OF_RES: Self = Self(-27);
-    pub const DUP_HOST: Self = Self(-28);
-    pub const CANT_START: Self = Self(-29);
-    pub const ALREADY: Self = Self(-30);
     pub const NO_TASK: Self = Self(-31);
     pub const NOT_FOUND: Self = Self(-32);
     pub const EXISTS: Self = Self(-33);
-    pub const HOSTER_NOT_MASTER: Self = Self(-34);
-    pub const PARENT_NOT_SET: Self = Self(-35);
-    pub const IP_LOOPBACK: Self = Self(-36);
 }
 
 /// How many texts there are.
