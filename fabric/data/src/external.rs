@@ -138,7 +138,7 @@ const FRACTION_BITS: u32 = 112;
 const EXPONENT_MASK: u128 = 0x7fff;
 
 /// The binary128 of an 80-bit float; exact. Both have 15 exponent bits with the same bias; the 80-bit one stores its leading 1.
-pub(super) fn quad_from_x87(bytes: [u8; 16]) -> u128 {
+fn quad_from_x87(bytes: [u8; 16]) -> u128 {
     let raw = u128::from_le_bytes(bytes);
     let mantissa = raw as u64;
     let (sign, exponent) = (raw >> 79 & 1, raw >> 64 & EXPONENT_MASK);
@@ -153,7 +153,7 @@ pub(super) fn quad_from_x87(bytes: [u8; 16]) -> u128 {
 }
 
 /// The 80-bit float nearest to a binary128 (ties to even).
-pub(super) fn x87_from_quad(quad: u128) -> [u8; 16] {
+fn x87_from_quad(quad: u128) -> [u8; 16] {
     let (sign, exponent) = (quad >> 127, quad >> FRACTION_BITS & EXPONENT_MASK);
     let fraction = quad & ((1 << FRACTION_BITS) - 1);
     let dropped = FRACTION_BITS - 63;

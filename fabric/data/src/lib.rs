@@ -6,7 +6,6 @@
 //! - `transfer`: packing, unpacking, and the runs of a buffer. Packing is the order of the type map; it can stop and go on at
 //!   any byte. `walk` finds the runs, `copy` has the loops that copy them.
 //! - `external`: external32, a format in which numbers have one byte order and fixed sizes.
-//! - `xdr`: XDR (RFC 4506), the format of remote procedure calls.
 //! - `elements`: counting what has arrived.
 //! - [`Scalar`]: the basic elements, in memory and in external32.
 //!
@@ -31,7 +30,6 @@ mod map;
 mod scalar;
 mod transfer;
 mod walk;
-mod xdr;
 
 #[cfg(test)]
 mod tests;
@@ -39,4 +37,3 @@ mod tests;
 pub use arith::{Overflow, Result, mul};
 pub use form::Form;
 pub use scalar::Scalar;
-pub use xdr::XdrError;
