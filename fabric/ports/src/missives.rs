@@ -199,7 +199,8 @@ impl Missives {
         else {
             return endpoint.lose(outcome.peer);
         };
-        let mut tail: Arc<[u8]> = std::iter::repeat_n(0, length as usize).collect();
+        // SAFETY: zeroes are bytes. What is long is new from the kernel, and not written twice.
+        let mut tail = unsafe { Arc::<[u8]>::new_zeroed_slice(length as usize).assume_init() };
         let from = Selector { context: self.context + 1, peer: Some(outcome.peer), tag: Some(number) };
         let place = Arc::get_mut(&mut tail).map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr);
         // SAFETY: the tail is kept in `coming`, and not looked at, until the request is complete.

@@ -145,7 +145,8 @@ pub struct OrderedGroup {
     stable: u64,
     /// What the sequencer was told that we have.
     told: u64,
-    told_bytes: usize,
+    /// Those of messages that were delivered since.
+    untold_bytes: usize,
     own: VecDeque<Unplaced>,
     /// The number of the next message of this process.
     number: u32,
@@ -187,7 +188,7 @@ impl OrderedGroup {
             delivered: 0,
             stable: 0,
             told: 0,
-            told_bytes: 0,
+            untold_bytes: 0,
             own: VecDeque::new(),
             number: 0,
             sequencer: None,
@@ -292,6 +293,7 @@ impl OrderedGroup {
         }
         let message = self.history.get(self.delivered)?.clone();
         self.delivered += 1;
+        self.untold_bytes += message.bytes.len();
         self.settle();
         Some(GroupEvent::Message { sequence: self.delivered - 1, message })
     }

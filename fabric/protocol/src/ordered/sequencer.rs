@@ -160,7 +160,6 @@ impl OrderedGroup {
     }
 
     fn keep(&mut self, sequence: u64, message: Placed) {
-        self.told_bytes += message.bytes.len();
         self.history.insert(sequence, message);
         if let Some(sequencer) = &mut self.sequencer
             && let Some(length) = sequencer.reserved.remove(&sequence)
@@ -191,7 +190,7 @@ impl OrderedGroup {
     }
 
     fn tell_received(&mut self) -> u64 {
-        (self.told, self.told_bytes) = (self.received(), 0);
+        (self.told, self.untold_bytes) = (self.received(), 0);
         self.told
     }
 
@@ -203,7 +202,7 @@ impl OrderedGroup {
             if self.delivered.is_multiple_of(quarter) || self.is_full() {
                 self.note_own();
             }
-        } else if self.delivered >= self.told + quarter || self.told_bytes >= self.rules.history_bytes / 4 {
+        } else if self.delivered >= self.told + quarter || self.untold_bytes >= self.rules.history_bytes / 4 {
             self.acknowledge();
         }
     }

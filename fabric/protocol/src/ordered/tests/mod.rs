@@ -85,6 +85,25 @@ fn who_takes_nothing_stops_the_others_in_time() {
     assert_eq!(texts(&mut other).len(), RULES.window);
 }
 
+/// What a member has told with a message of its own is not all that it takes afterwards.
+#[test]
+fn who_sends_before_it_takes_tells_of_what_it_took() {
+    let (mut one, mut other) = two(GroupRules { history: 1000, history_bytes: 1000, ..RULES });
+    for _ in 0..4 {
+        assert!(one.try_send(bytes(&"x".repeat(300))));
+        exchange(&mut one, &mut other);
+        texts(&mut one);
+    }
+    assert!(other.try_send(bytes("b")), "the sequencer is full now, and this waits");
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        exchange(&mut one, &mut other);
+        taken.extend(texts(&mut other));
+        texts(&mut one);
+    }
+    assert_eq!(taken.len(), 5);
+}
+
 #[test]
 fn safe_delivery_waits_for_all() {
     let (mut one, mut other) = two(GroupRules { safe: true, ..RULES });
