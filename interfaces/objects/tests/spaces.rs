@@ -6,6 +6,7 @@ use weft_objects::standard::{IntegerObject, SharedInteger};
 use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy, object};
 
 type Checked = Result<(), ObjectFault>;
+type Look = fn(&Notebook) -> Result<bool, ObjectFault>;
 
 #[derive(Serialize, Deserialize, Default)]
 struct Notes {
@@ -108,8 +109,7 @@ fn an_operation_cannot_call_another() -> Checked {
 #[test]
 fn an_operation_that_asks_where_an_object_is_panics_and_does_not_hang() -> Checked {
     let (space, number) = other();
-    let looks: [fn(&Notebook) -> Result<bool, ObjectFault>; 2] =
-        [Notebook::look_around, Notebook::look_around_and_write];
+    let looks: [Look; 2] = [Notebook::look_around, Notebook::look_around_and_write];
     for (name, look) in ["reads", "writes"].into_iter().zip(looks) {
         let fault = look(&Notebook::share(space, name, Notes::default())?).expect_err("it is refused").to_string();
         assert!(fault.ends_with("panicked: an operation cannot use handles of objects"), "{fault}");
