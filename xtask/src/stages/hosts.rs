@@ -5,7 +5,7 @@ use crate::command::cargo;
 use crate::hosts;
 use crate::machine::Need;
 use crate::stage::{Outcome, Stage, cargo_test};
-use crate::stages::targets::{self, Kind};
+use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
     name: "hosts",
@@ -24,7 +24,7 @@ pub static STAGE: Stage = Stage {
         if let Err(lack) = hosts::try_out() {
             return Ok(Outcome::NotRun(format!("{lack:#}")));
         }
-        let of_jobs = cargo_test(targets::test(Kind::Hosts, &[])?)?;
+        let of_jobs = cargo_test(targets::test(TestNeed::Hosts, &[])?)?;
         let of_lanes = "test --workspace --features weft-device/hosts --test xdp";
         let by_lanes = "test -p weft-fabric --features weft-fabric/hosts --lib links::conformance::lanes";
         let run = |arguments: &str| cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()));

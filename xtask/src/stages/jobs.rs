@@ -1,6 +1,6 @@
 use crate::machine::Need;
 use crate::stage::{Stage, cargo_test};
-use crate::stages::targets::{self, Kind};
+use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
     name: "jobs",
@@ -16,5 +16,5 @@ pub static STAGE: Stage = Stage {
         Need::PythonVenv,
     ],
     gate: false,
-    run: || cargo_test(targets::test(Kind::Plain, &[])?),
+    run: || cargo_test(targets::test(TestNeed::Nothing, &[])?),
 };

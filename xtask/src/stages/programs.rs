@@ -7,7 +7,7 @@
 
 use crate::machine::{self, Need};
 use crate::stage::{Outcome, Stage, cargo_test};
-use crate::stages::targets::{self, Kind};
+use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
     name: "programs",
@@ -20,6 +20,6 @@ pub static STAGE: Stage = Stage {
                 return Ok(Outcome::NotRun(format!("{lack:#}")));
             }
         }
-        cargo_test(targets::test(Kind::Programs, &["--", "--test-threads", "1"])?)
+        cargo_test(targets::test(TestNeed::Programs, &["--", "--test-threads", "1"])?)
     },
 };

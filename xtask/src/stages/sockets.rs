@@ -2,12 +2,12 @@
 
 use crate::machine::Need;
 use crate::stage::{Stage, cargo_test};
-use crate::stages::targets::{self, Kind};
+use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
     name: "sockets",
     meaning: "what programs see of sockets, on the kernel and with the library preloaded, and random operations on both",
     needs: &[Need::CCompiler],
     gate: false,
-    run: || cargo_test(targets::test(Kind::Sockets, &["--", "--test-threads", "1", "--show-output"])?),
+    run: || cargo_test(targets::test(TestNeed::Sockets, &["--", "--test-threads", "1", "--show-output"])?),
 };

@@ -11,8 +11,8 @@ use crate::command::{Program, cargo, root};
 
 /// What a test program needs beside a C compiler and the installed tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Plain,
+pub enum TestNeed {
+    Nothing,
     /// Network namespaces.
     Hosts,
     /// To be alone: it times what it sees.
@@ -24,35 +24,31 @@ pub enum Kind {
 /// Features of the packages of tests, all of them.
 pub const FEATURES: [&str; 2] = ["--features", "weft-tests/hosts,weft-tests/sockets,weft-tests/programs"];
 
-/// `cargo test` for the test programs of a kind; `last` goes to them.
-pub fn test(kind: Kind, last: &[&str]) -> Result<Program> {
-    let names = of_kind(kind, &root().join("tests"))?;
+/// `cargo test` for the test programs with a need; `last` goes to them.
+pub fn test(need: TestNeed, last: &[&str]) -> Result<Program> {
+    let names = with_need(need, &root().join("tests"))?;
     let chosen = names.iter().flat_map(|name| ["--test", name]);
     let before = ["test", "--workspace", "--no-fail-fast"].into_iter().chain(FEATURES);
     Ok(cargo(&before.chain(chosen).chain(last.iter().copied()).collect::<Vec<_>>()))
 }
 
-fn of_kind(kind: Kind, package: &Path) -> Result<Vec<String>> {
+fn with_need(need: TestNeed, package: &Path) -> Result<Vec<String>> {
     let manifest = package.join("Cargo.toml");
     let manifest = std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
     let files = std::fs::read_dir(package.join("tests")).context("the package of tests has no tests")?;
     let names = files.filter_map(|file| file.ok()?.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned));
-    let mut names: Vec<String> = names.filter(|name| kind_of(name, &manifest) == kind).collect();
+    let mut names: Vec<String> = names.filter(|name| need_of(name, &manifest) == need).collect();
     names.sort();
     Ok(names)
 }
 
-/// The kind of a test program, by the features that its entry in the manifest requires.
-fn kind_of(name: &str, manifest: &str) -> Kind {
+/// What a test program needs, by the features that its entry in the manifest requires.
+fn need_of(name: &str, manifest: &str) -> TestNeed {
     let head = format!("name = \"{name}\"\nrequired-features = [");
     let required = manifest.split("[[test]]\n").find_map(|entry| entry.strip_prefix(&head)?.split(']').next());
-    let needs = |feature| required.is_some_and(|features| features.contains(feature));
-    match () {
-        () if needs("\"hosts\"") => Kind::Hosts,
-        () if needs("\"programs\"") => Kind::Programs,
-        () if needs("\"sockets\"") => Kind::Sockets,
-        () => Kind::Plain,
-    }
+    let known = [("hosts", TestNeed::Hosts), ("programs", TestNeed::Programs), ("sockets", TestNeed::Sockets)];
+    let needed = known.into_iter().find(|(feature, _)| required.is_some_and(|required| required.contains(feature)));
+    needed.map_or(TestNeed::Nothing, |(_, need)| need)
 }
 
 #[cfg(test)]
@@ -60,13 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_test_program_has_one_kind() {
+    fn each_test_program_has_one_need() {
         let package = root().join("tests");
-        let of = |kind| of_kind(kind, &package).unwrap();
-        let has = |kind, name: &str| of(kind).iter().any(|one| one == name);
-        assert!(has(Kind::Plain, "launcher") && has(Kind::Hosts, "hosts_lanes"));
-        assert!(has(Kind::Sockets, "sockets_udp") && has(Kind::Programs, "sockets_programs"));
-        let all = [Kind::Plain, Kind::Hosts, Kind::Sockets, Kind::Programs].map(|kind| of(kind).len());
+        let of = |need| with_need(need, &package).unwrap();
+        let has = |need, name: &str| of(need).iter().any(|one| one == name);
+        assert!(has(TestNeed::Nothing, "launcher") && has(TestNeed::Hosts, "hosts_lanes"));
+        assert!(has(TestNeed::Sockets, "sockets_udp") && has(TestNeed::Programs, "sockets_programs"));
+        let all =
+            [TestNeed::Nothing, TestNeed::Hosts, TestNeed::Sockets, TestNeed::Programs].map(|need| of(need).len());
         let files = std::fs::read_dir(package.join("tests")).unwrap().filter_map(Result::ok);
         let files = files.filter(|file| file.path().extension().is_some_and(|ending| ending == "rs")).count();
         assert_eq!(all.iter().sum::<usize>(), files);
