@@ -53,14 +53,14 @@ pub fn example_library(name: &str) -> PathBuf {
     example(&format!("lib{name}.so"))
 }
 
-/// Builds what programs and examples there are, for the profile that this test was built with. All at once, so that nothing
+/// Builds what libraries, programs and examples there are, for the profile that this test was built with. All at once, so that nothing
 /// is compiled that `cargo test --workspace` has not compiled: a choice of packages has features of its own.
 fn build_all() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "--workspace", "--bins", "--examples"]).current_dir(root());
+        command.args(["build", "--quiet", "--workspace", "--lib", "--bins", "--examples"]).current_dir(root());
         if profile_directory().ends_with("release") {
             command.arg("--release");
         }

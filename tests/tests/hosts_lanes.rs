@@ -331,7 +331,6 @@ fn lanes_go_from_one_process_to_the_next() {
     let hosts = LaneHosts::up("ll", &["--lane-count", "2"]);
     let mut before = None;
     for round in 0..8 {
-        let begin = Instant::now();
         let mut ports = (7330 + 20 * round)..;
         let mut connect = || {
             let port = ports.next().expect("a port").to_string();
@@ -344,9 +343,8 @@ fn lanes_go_from_one_process_to_the_next() {
             continue;
         }
         // Where others have the cores two may have done all before they meet.
-        while !connect().map(Side::end).iter().all(|ended| ended.moved.by_ring > 0) {
-            assert!(begin.elapsed() < LONG, "round {round} gets no lane");
-        }
+        let tried = (0..5).any(|_| connect().map(Side::end).iter().all(|ended| ended.moved.by_ring > 0));
+        assert!(tried, "round {round} gets no lane");
         std::thread::sleep(MEETING);
         let now = [1, 2].map(|number| descriptors(hosts.rendezvous(number)));
         // One more is made when a bell is rung for the first time.

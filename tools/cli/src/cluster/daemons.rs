@@ -147,14 +147,14 @@ pub fn unit() -> Result<i32, Slips> {
     Ok(0)
 }
 
-/// What systemd needs to listen for the daemon of this host. Its own name for what is in no file system begins with `@`.
+/// What systemd needs to listen for the daemon of this host, which is root's. Its own name for what is in no file system begins with `@`.
 pub fn socket_unit() -> Result<i32, Slips> {
     println!(
         "# /etc/systemd/system/weftd.socket; then: systemctl enable --now weftd.socket\n\
          [Unit]\nDescription=The socket of Weft's daemon\n\n\
          [Socket]\nListenStream=@{}\n\n\
          [Install]\nWantedBy=sockets.target",
-        weft_requests::client::socket_name(weft_kernel::user())
+        weft_requests::client::socket_name(0)
     );
     Ok(0)
 }
