@@ -191,14 +191,14 @@ fn nonsense_after_the_greeting_is_told() {
 
 #[test]
 fn what_cannot_be_started_there_is_told_with_the_code_of_shells() {
-    // Both hosts say it, and whoever is heard first is named.
     let hosts = format!("{},{}", host(1), host(2));
+    let both = format!("hosts '{}', '{}'", host(1), host(2));
     let (code, text) = refused(&mut run(&hosts, LAUNCH, "no-such-program"));
     assert_eq!(code, 127);
-    assert_line(&text, "host '", &[": program 'no-such-program' is not in PATH"]);
+    assert_line(&text, &both, &[": program 'no-such-program' is not in PATH"]);
     let (code, text) = refused(&mut run(&hosts, LAUNCH, "/etc/passwd"));
     assert_eq!(code, 126);
-    assert_line(&text, "host '", &[": program '/etc/passwd' is not executable"]);
+    assert_line(&text, &both, &[": program '/etc/passwd' is not executable"]);
     let (code, text) = refused(&mut run(&host(2), LAUNCH, "--wdir /no/such true"));
     assert_eq!(code, 1);
     assert_line(&text, &format!("host '{}': working directory '/no/such'", host(2)), &[]);
