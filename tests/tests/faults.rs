@@ -54,12 +54,12 @@ fn without_a_core_the_first_fault_is_told_with_its_backtrace() {
     assert!(left.is_empty(), "no core where none was wanted: {left:?}");
 }
 
-/// Whoever fails while the first one is looked at ends after it.
+/// Whoever fails while the first one is looked at ends after it, also where more call than the kernel queues.
 #[test]
 fn of_many_that_fail_at_once_the_first_is_told_with_its_backtrace() {
     let folder = TempDir::new().expect("a folder");
     let script = format!("exec {} $PMI_RANK", programs().0.display());
-    let done = finish(on_ranks("-n 12", &script).current_dir(&folder));
+    let done = finish(on_ranks("-n 40", &script).current_dir(&folder));
     assert_eq!(done.code, 139, "{}", done.err);
     let first = done.err.lines().next().and_then(|line| line.strip_prefix("weft run: rank ")).expect("a failure");
     let rank = first.split(' ').next().expect("a number");

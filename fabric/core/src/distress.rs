@@ -89,12 +89,18 @@ fn tell(call: &DistressCall) {
     let Ok(socket) = kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM) else { return };
     // SAFETY: asks the kernel to let others of this user look at this process, where only ancestors may.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
-    if kernel::send_to(std::os::fd::AsRawFd::as_raw_fd(&socket), &call.encode(), &kernel::Abstract::new(name)).is_err()
-    {
-        return;
-    }
+    let mut heard = false;
     let pause = libc::timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as libc::c_long };
     for _ in 0..LOOKS {
+        // The kernel queues few calls (`net.unix.max_dgram_qlen`); who fails beside many others tries again.
+        if !heard {
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+            match kernel::send_to(fd, &call.encode(), &kernel::Abstract::new(name)) {
+                Ok(_) => heard = true,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
         if RELEASE.load(Ordering::Relaxed) != 0 {
             return;
         }
