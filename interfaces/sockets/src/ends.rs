@@ -18,7 +18,7 @@ use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, OFFERED, UNDONE}
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
-use super::{epoll, family, far, kernel_counts, life, log};
+use super::{epoll, family, far, kernel_counts, life, log, meet};
 
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
@@ -28,6 +28,7 @@ pub fn before_close(fd: c_int) -> Option<libc::linger> {
         // In a child that was made without a word to us the set is its parent's, too.
         if held.state_now() == OFFERED && family::alone(&held) && life::is_known_process() {
             epoll::take_out(fd);
+            meet::await_let_go();
         }
     }
     if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
@@ -39,6 +40,7 @@ pub fn before_exit() {
     if !life::is_known_process() {
         return;
     }
+    let mut is_shown = false;
     life::for_each_connection(|fd, _, conn| {
         reset_if_unread(conn, fd);
         if conn.state_now() == ATTACHED && !conn.stream().is_shared() {
@@ -46,7 +48,11 @@ pub fn before_exit() {
             far::tell(&conn.stream());
         }
         conn.note_end(fd);
+        is_shown |= conn.state_now() == OFFERED;
     });
+    if is_shown {
+        meet::await_let_go();
+    }
 }
 
 fn reset_if_unread(conn: &Connection, fd: c_int) -> Option<libc::linger> {

@@ -36,7 +36,9 @@ static BUSY: AtomicU32 = AtomicU32::new(0);
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// So long one waits until the rendezvous has looked at a socket: it takes an instant, unless it has no core, or is stopped.
-const LOOK_NS: u64 = 50_000_000;
+const LOOK_NS: u64 = 200_000_000;
+/// How many it had looked at when somebody waited in vain: until it goes on nobody waits for it again.
+static STOPPED_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 const PATIENCE: u32 = 4000;
 /// Looks between two times that the core is offered to others.
 const YIELD_EVERY: u32 = 16;
@@ -203,15 +205,18 @@ pub(super) fn shown() -> u32 {
 
 /// Waits until the rendezvous has let go of the first so many that were shown, for a moment at most.
 pub(super) fn await_looked(shown: u32) {
-    let awaited = || {
-        let looked = PAGE.looked.load(Ordering::Acquire).wrapping_add(SHOWN_BEFORE.load(Ordering::Relaxed));
-        shown.wrapping_sub(looked).cast_signed() > 0 && socket().is_some_and(|socket| !kernel::is_hung_up(socket))
-    };
-    if !awaited() {
+    let looked = || PAGE.looked.load(Ordering::Acquire).wrapping_add(SHOWN_BEFORE.load(Ordering::Relaxed));
+    let is_awaited =
+        || shown.wrapping_sub(looked()).cast_signed() > 0 && socket().is_some_and(|socket| !kernel::is_hung_up(socket));
+    if STOPPED_AT.load(Ordering::Relaxed) == u64::from(looked()) || !is_awaited() {
         return;
     }
     let end = kernel::now() + LOOK_NS;
-    while awaited() && kernel::now() < end {
+    while is_awaited() {
+        if kernel::now() > end {
+            STOPPED_AT.store(u64::from(looked()), Ordering::Relaxed);
+            return;
+        }
         kernel::yield_core();
     }
 }

@@ -24,8 +24,8 @@
 //! earliest at which it can have been. A registration that was told of, and still has what it had, has the place of that call.
 //!
 //! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or with none of
-//! ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and the end of a
-//! connection that was shown to the rendezvous just before, and is open there still. More than [`MOST`] of the rings are told
+//! ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and the end of what was
+//! shown to a rendezvous that is stopped, and is open there still. More than [`MOST`] of the rings are told
 //! of in turn, more of the kernel's behind all others, and the times of datagrams, of room and of sets inside are not known.
 
 use std::ffi::c_int;
