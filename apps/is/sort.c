@@ -193,8 +193,9 @@ static void bring_keys(struct sort *sort)
     }
     sort->received_count = in_starts[ranks.count] / sizeof(int);
     if (sort->received_count > sort->received_most) {
+        // With room for the keys that change, so that it stays where it is.
         free(sort->received);
-        sort->received_most = sort->received_count;
+        sort->received_most = sort->received_count + sort->received_count / 16;
         sort->received = ranks_memory(bytes_of(sort->received_most));
     }
     ranks_trade(sort->sorted, out_starts, sort->received, in_starts);

@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE // madvise
 #include "run.h"
 #include "ranks.h"
 
@@ -6,15 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, CACHE_LINE = 64, LARGE_PAGE = 2 << 20 };
 
 void *ranks_memory(size_t length)
 {
-    void *memory = malloc(length > 0 ? length : 1);
-    if (!memory)
+    void *memory = NULL;
+    size_t unit = length < LARGE_PAGE ? CACHE_LINE : LARGE_PAGE;
+    if (posix_memalign(&memory, unit, length > 0 ? length : 1) != 0)
         run_fail("no memory for %zu bytes", length);
+    // With small pages most steps of a walk across planes would be in a page that the processor has to look up.
+    if (unit == LARGE_PAGE)
+        madvise(memory, length, MADV_HUGEPAGE);
     return memory;
 }
 
