@@ -14,11 +14,11 @@ use libc::{POLLHUP, POLLIN, POLLRDHUP, SHUT_RDWR};
 
 use weft_fabric::stream::{Reason, Writable};
 
-use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, OFFERED, UNDONE};
+use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, FAR, Held, OFFERED, UNDONE};
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
-use super::{epoll, family, far, kernel_counts, life, log, meet};
+use super::{epoll, family, far, kernel_counts, life, log};
 
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
@@ -28,7 +28,7 @@ pub fn before_close(fd: c_int) -> Option<libc::linger> {
         // In a child that was made without a word to us the set is its parent's, too.
         if held.state_now() == OFFERED && family::alone(&held) && life::is_known_process() {
             epoll::take_out(fd);
-            meet::await_let_go();
+            await_let_go(&held);
         }
     }
     if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
@@ -40,7 +40,8 @@ pub fn before_exit() {
     if !life::is_known_process() {
         return;
     }
-    let mut is_shown = false;
+    // First: what comes meanwhile is unread, too.
+    life::for_each_connection(|_, _, conn| await_let_go(conn));
     life::for_each_connection(|fd, _, conn| {
         reset_if_unread(conn, fd);
         if conn.state_now() == ATTACHED && !conn.stream().is_shared() {
@@ -48,10 +49,14 @@ pub fn before_exit() {
             far::tell(&conn.stream());
         }
         conn.note_end(fd);
-        is_shown |= conn.state_now() == OFFERED;
     });
-    if is_shown {
-        meet::await_let_go();
+}
+
+/// Before what was shown is closed: its end is none as long as it is open at the rendezvous, too, and would be seen behind
+/// what is done next. What leads to another host that keeps open.
+fn await_let_go(conn: &Connection) {
+    if conn.state_now() == OFFERED && !conn.has_flag(FAR) {
+        STREAMS.await_let_go(STREAMS.shown());
     }
 }
 

@@ -13,7 +13,7 @@ use super::table::{self, Entry};
 use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, passed, raw, rescue, tally, udp, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
-pub const ANSWER_NS: u64 = 3_000_000_000;
+const ANSWER_NS: u64 = 3_000_000_000;
 /// How long we wait for it to read what we sent, or to want it back: what it has not read then stays in the ring for it.
 const SETTLE_NS: u64 = 500_000_000;
 /// When it is called, and how often, if it is not inside one of our calls.

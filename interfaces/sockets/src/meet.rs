@@ -169,12 +169,6 @@ fn unshown(answer: Offer, far: bool) -> Reason {
     }
 }
 
-/// Before what was shown is closed: its end is none as long as it is open at the rendezvous, too, and would be seen behind
-/// what is done next.
-pub fn await_let_go() {
-    STREAMS.await_let_go(STREAMS.shown());
-}
-
 #[inline]
 fn look_for_mail(held: &Held, fd: c_int) -> bool {
     if STREAMS.has_mail() {

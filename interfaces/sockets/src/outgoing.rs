@@ -19,10 +19,11 @@ use super::{early, ends, epoll, kernel_counts, life};
 const LOOK_TICKS: u64 = 1 << 24;
 
 /// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It takes
-/// an instant unless the receiver lost its core in that instant, is stopped, or is hostile; on another host it takes as
-/// long as the network does, which may be away for a while.
-const LET_GO_NS: u64 = 60_000_000_000;
+/// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
+const LET_GO_NS: u64 = 2_000_000_000;
 const LET_GO_NOW_NS: u64 = 200_000;
+/// On another host it takes as long as the network does, which may be away for a while.
+const FAR_LET_GO_NS: u64 = 60_000_000_000;
 
 /// A receiver that computes may leave its ring full for so long.
 pub const PATIENCE_NS: u64 = 1_000_000_000;
@@ -71,8 +72,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Turn::Full => {}
             Turn::NotYet => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
-                let most = if may_wait { LET_GO_NS } else { LET_GO_NOW_NS };
-                let end = *patience.get_or_insert_with(|| raw::now_ns() + most);
+                let end = *patience.get_or_insert_with(|| raw::now_ns() + let_go_ns(&stream, may_wait));
                 match raw::now_ns() > end {
                     false => urging.urge_and_yield(&stream),
                     true if may_wait => {
@@ -103,6 +103,14 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
             Slept::Closed => return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags)),
         }
+    }
+}
+
+fn let_go_ns(stream: &Stream, may_wait: bool) -> u64 {
+    match may_wait {
+        false => LET_GO_NOW_NS,
+        true if stream.is_far() => FAR_LET_GO_NS,
+        true => LET_GO_NS,
     }
 }
 
@@ -320,7 +328,7 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
 
 /// After [`to_kernel`]: waits until anybody may send by the kernel. A receiver that does not let go costs the connection.
 pub fn await_kernel(fd: c_int, stream: &Stream) {
-    let end = raw::now_ns() + life::ANSWER_NS;
+    let end = raw::now_ns() + LET_GO_NS;
     let mut urging = Urging::new();
     loop {
         let mut guard = stream.lock_send();

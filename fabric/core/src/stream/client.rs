@@ -37,8 +37,8 @@ static BUSY: AtomicU32 = AtomicU32::new(0);
 const SECOND_NS: u64 = 1_000_000_000;
 /// So long one waits until the rendezvous has looked at a socket: it takes an instant, unless it has no core, or is stopped.
 const LOOK_NS: u64 = 200_000_000;
-/// How many it had looked at when somebody waited in vain: until it goes on nobody waits for it again.
-static STOPPED_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Somebody has waited in vain until it had looked at so many: until then nobody waits again.
+static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 const PATIENCE: u32 = 4000;
 /// Looks between two times that the core is offered to others.
 const YIELD_EVERY: u32 = 16;
@@ -185,14 +185,14 @@ fn show(shown: RawFd, request: &Request) -> Offer {
         if is_strange() && !kernel::is_hung_up(socket) {
             return Offer::OtherVersion;
         }
-        match kernel::send_packet(socket, &request.pack(), Some(shown)) {
-            Ok(()) => {
-                SHOWN.fetch_add(1, Ordering::Relaxed);
-                return Offer::Sent;
-            }
-            Err(error) if is_gone(&error) => hang_up(),
-            Err(error) if is_passing(&error) => return Offer::Busy,
-            Err(_) => break,
+        // Before it is: another thread may close it in between.
+        SHOWN.fetch_add(1, Ordering::Relaxed);
+        let Err(error) = kernel::send_packet(socket, &request.pack(), Some(shown)) else { return Offer::Sent };
+        SHOWN.fetch_sub(1, Ordering::Relaxed);
+        match error {
+            error if is_gone(&error) => hang_up(),
+            error if is_passing(&error) => return Offer::Busy,
+            _ => break,
         }
     }
     Offer::Unreachable
@@ -205,16 +205,18 @@ pub(super) fn shown() -> u32 {
 
 /// Waits until the rendezvous has let go of the first so many that were shown, for a moment at most.
 pub(super) fn await_looked(shown: u32) {
-    let looked = || PAGE.looked.load(Ordering::Acquire).wrapping_add(SHOWN_BEFORE.load(Ordering::Relaxed));
-    let is_awaited =
-        || shown.wrapping_sub(looked()).cast_signed() > 0 && socket().is_some_and(|socket| !kernel::is_hung_up(socket));
-    if STOPPED_AT.load(Ordering::Relaxed) == u64::from(looked()) || !is_awaited() {
+    let is_ahead = |count: u32| {
+        let looked = PAGE.looked.load(Ordering::Acquire).wrapping_add(SHOWN_BEFORE.load(Ordering::Relaxed));
+        count.wrapping_sub(looked).cast_signed() > 0
+    };
+    let is_there = || socket().is_some_and(|socket| !kernel::is_hung_up(socket));
+    if !is_ahead(shown) || is_ahead(IN_VAIN.load(Ordering::Relaxed)) {
         return;
     }
     let end = kernel::now() + LOOK_NS;
-    while is_awaited() {
+    while is_ahead(shown) && is_there() {
         if kernel::now() > end {
-            STOPPED_AT.store(u64::from(looked()), Ordering::Relaxed);
+            IN_VAIN.store(shown, Ordering::Relaxed);
             return;
         }
         kernel::yield_core();
