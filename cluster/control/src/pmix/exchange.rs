@@ -26,8 +26,15 @@ pub enum PmixEvent {
 /// What a host has given: under which number, with which status, and its bytes. One that is lost has no number.
 type Given = (Option<u64>, i32, Vec<u8>);
 
-/// The turns of one set of ranks, of each host those that no other host has joined yet.
-type Turns = Vec<VecDeque<Given>>;
+/// The turns of one set of ranks.
+struct PmixTurns {
+    /// Of each host those that not all others have joined yet.
+    begun: Vec<VecDeque<Given>>,
+    /// Which hosts are to give something: who has ranks left in them.
+    awaited: Vec<bool>,
+    /// How many of those have not come to the first turn.
+    missing: usize,
+}
 
 /// What is done together, and by which ranks, in rising order; none named: by all.
 type TogetherBy = (Together, Vec<u32>);
@@ -37,7 +44,7 @@ pub struct PmixExchange {
     /// The number of each rank's host.
     places: Vec<usize>,
     hosts: usize,
-    turns: HashMap<TogetherBy, Turns>,
+    turns: HashMap<TogetherBy, PmixTurns>,
     /// Who waits for a rank's values: host, and its number for that. `asked` is who has to answer.
     asks: HashMap<u64, PmixAsk>,
     last_ask: u64,
@@ -131,8 +138,7 @@ impl PmixExchange {
         let is_over = |by: &&TogetherBy| belongs(by, rank) && !self.awaits(by, host);
         for by in self.turns.keys().filter(is_over).cloned().collect::<Vec<_>>() {
             if let Some(turns) = self.turns.get_mut(&by) {
-                let begun = turns.iter().map(VecDeque::len).max().unwrap_or(0);
-                turns[host].resize(begun, (None, LOST, Vec::new()));
+                turns.lose(host);
             }
             self.end_turns(&by);
         }
@@ -143,37 +149,52 @@ impl PmixExchange {
     }
 
     fn on_gathered(&mut self, host: usize, call: u64, (what, ranks): TogetherBy, (status, data): (i32, Vec<u8>)) {
-        if !self.hosts_of(&ranks).is_some_and(|of| of.contains(&host)) {
+        if !self.is_of(&ranks, host) {
             return self.done(host, call, BAD_PARAMETER, Vec::new());
         }
         let mut ranks = ranks;
         ranks.sort_unstable();
         let by = (what, ranks);
-        if !self.awaits(&by, host) {
-            // What its ranks were at when they were lost is over.
-            return self.done(host, call, LOST, Vec::new());
+        // All ranks are looked at once for a turn, and not again for each host that joins it.
+        if !self.turns.contains_key(&by) {
+            self.turns.insert(by.clone(), PmixTurns::of(self.awaited(&by)));
         }
-        let turns = self.turns.entry(by.clone()).or_insert_with(|| vec![VecDeque::new(); self.hosts]);
-        turns[host].push_back((Some(call), status, data));
-        self.end_turns(&by);
+        let Some(turns) = self.turns.get_mut(&by) else { return };
+        if turns.awaited[host] {
+            turns.join(host, (Some(call), status, data));
+            self.end_turns(&by);
+        } else {
+            if turns.is_empty() {
+                self.turns.remove(&by);
+            }
+            // What its ranks were at when they were lost is over.
+            self.done(host, call, LOST, Vec::new());
+        }
     }
 
-    /// Whether a host has ranks left that belong to this.
+    /// The ranks that are left of those that belong to this.
+    fn left_of<'a>(&'a self, (_, ranks): &'a TogetherBy) -> impl Iterator<Item = usize> + 'a {
+        let all = if ranks.is_empty() { 0..self.places.len() } else { 0..0 };
+        all.chain(ranks.iter().map(|rank| *rank as usize)).filter(|rank| !self.lost.contains(rank))
+    }
+
+    /// Whether a host has some of them.
     fn awaits(&self, by: &TogetherBy, host: usize) -> bool {
-        let is_left = |rank| self.places[rank] == host && !self.lost.contains(&rank);
-        (0..self.places.len()).any(|rank| is_left(rank) && belongs(by, rank))
+        self.left_of(by).any(|rank| self.places[rank] == host)
+    }
+
+    /// Which hosts have some of them.
+    fn awaited(&self, by: &TogetherBy) -> Vec<bool> {
+        let mut awaited = vec![false; self.hosts];
+        self.left_of(by).for_each(|rank| awaited[self.places[rank]] = true);
+        awaited
     }
 
     /// Ends the turns that all hosts have joined which have ranks left in them.
     fn end_turns(&mut self, by: &TogetherBy) {
-        let awaited: Vec<usize> = (0..self.hosts).filter(|host| self.awaits(by, *host)).collect();
-        while let Some(turns) = self.turns.get_mut(by) {
-            if awaited.iter().any(|host| turns[*host].is_empty()) {
-                return;
-            }
-            let joined = turns.iter_mut().enumerate();
-            let come: Vec<_> = joined.filter_map(|(host, turns)| Some((host, turns.pop_front()?))).collect();
-            if turns.iter().all(VecDeque::is_empty) {
+        while let Some(turns) = self.turns.get_mut(by).filter(|turns| turns.missing == 0) {
+            let come = turns.take_first();
+            if turns.is_empty() {
                 self.turns.remove(by);
             }
             self.end_turn(come);
@@ -194,13 +215,11 @@ impl PmixExchange {
         }
     }
 
-    /// The hosts of these ranks, or of all where none is named; nothing where one of them does not exist.
-    fn hosts_of(&self, ranks: &[u32]) -> Option<Vec<usize>> {
-        let places = ranks.iter().map(|rank| self.places.get(*rank as usize).copied());
-        let mut hosts = if ranks.is_empty() { self.places.clone() } else { places.collect::<Option<Vec<_>>>()? };
-        hosts.sort_unstable();
-        hosts.dedup();
-        Some(hosts)
+    /// Whether a host has some of these ranks, or of all where none is named; not where one of them does not exist.
+    fn is_of(&self, ranks: &[u32], host: usize) -> bool {
+        let mut places = ranks.iter().map(|rank| self.places.get(*rank as usize));
+        let all_exist = places.clone().all(|place| place.is_some());
+        host < self.hosts && all_exist && (ranks.is_empty() || places.any(|place| place == Some(&host)))
     }
 
     fn on_wanted(&mut self, host: usize, call: u64, rank: u32) {
@@ -221,6 +240,40 @@ impl PmixExchange {
                 (ask, waiting) => _ = self.asks.insert(ask, waiting),
             }
         }
+    }
+}
+
+impl PmixTurns {
+    fn of(awaited: Vec<bool>) -> Self {
+        let missing = awaited.iter().filter(|is_awaited| **is_awaited).count();
+        Self { begun: vec![VecDeque::new(); awaited.len()], awaited, missing }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.begun.iter().all(VecDeque::is_empty)
+    }
+
+    /// A host that is awaited has come.
+    fn join(&mut self, host: usize, given: Given) {
+        self.missing -= usize::from(self.begun[host].is_empty());
+        self.begun[host].push_back(given);
+    }
+
+    /// A host has nobody left. What is begun it gives nothing to any more.
+    fn lose(&mut self, host: usize) {
+        let begun = self.begun.iter().map(VecDeque::len).max().unwrap_or(0);
+        self.missing -= usize::from(self.awaited[host] && self.begun[host].is_empty());
+        self.awaited[host] = false;
+        self.begun[host].resize(begun, (None, LOST, Vec::new()));
+    }
+
+    /// What has been given to the first turn, by host.
+    fn take_first(&mut self) -> Vec<(usize, Given)> {
+        let begun = self.begun.iter_mut().enumerate();
+        let come = begun.filter_map(|(host, begun)| Some((host, begun.pop_front()?))).collect();
+        let is_missing = |(begun, awaited): (&VecDeque<Given>, &bool)| *awaited && begun.is_empty();
+        self.missing = self.begun.iter().zip(&self.awaited).filter(|pair| is_missing(*pair)).count();
+        come
     }
 }
 
