@@ -30,11 +30,22 @@ fn handed(address: &SocketAddr) -> Result<Option<UnixListener>> {
     ensure!(number("LISTEN_FDS") == Some(1), "one socket is to be handed over, not {:?}", std::env::var("LISTEN_FDS"));
     let socket = OwnedFd::from(weft_kernel::Descriptor::own(HANDED));
     fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    listening(socket, address).map(Some)
+}
+
+/// The socket that was handed over, if it is the one that is wanted.
+fn listening(socket: OwnedFd, address: &SocketAddr) -> Result<UnixListener> {
     let listener = UnixListener::from(socket);
     let own = listener.local_addr().context("what was handed over is no socket of this kind")?;
     let name = |address: &SocketAddr| std::os::linux::net::SocketAddrExt::as_abstract_name(address).map(<[u8]>::to_vec);
     ensure!(name(&own) == name(address), "another one was handed over: {own:?}");
-    Ok(Some(listener))
+    // A connection of it has the same name.
+    let listens = weft_kernel::option(listener.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN, 0i32)?;
+    ensure!(
+        listens != 0,
+        "a connection was handed over, and not the socket that listens: its unit of systemd must not say Accept=yes"
+    );
+    Ok(listener)
 }
 
 fn bound(name: &str, address: &SocketAddr) -> Result<UnixListener> {
@@ -47,4 +58,21 @@ fn bound(name: &str, address: &SocketAddr) -> Result<UnixListener> {
             None => anyhow::anyhow!("socket '{name}': {error}"),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As systemd hands it over where the unit of a socket says `Accept=yes`.
+    #[test]
+    fn a_connection_in_the_place_of_the_socket_is_refused() {
+        let address = client::address(&format!("weftd-test/{}", std::process::id())).expect("a name");
+        let listener = UnixListener::bind_addr(&address).expect("it is free");
+        let _client = UnixStream::connect_addr(&address).expect("it listens");
+        let (connection, _) = listener.accept().expect("it has come");
+        let refused = listening(connection.into(), &address).expect_err("it does not listen");
+        assert!(refused.to_string().contains("Accept=yes"), "{refused}");
+        assert!(listening(listener.into(), &address).is_ok());
+    }
 }
