@@ -2,11 +2,12 @@
 //! there.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
-use weft_tests::tree;
+use weft_tests::{signal, tree};
 
 /// Ranks are bound to cores, which a run has for itself.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -86,4 +87,26 @@ fn an_application_has_its_row_and_what_is_missing_is_said() {
     assert!(rows[0]["volume"]["bytes"].as_f64() > Some(10.0 * keys / 2.0 * 0.9), "{:#}", rows[0]);
     let picture = std::fs::read_to_string(folder.path().join("figure-7.svg")).expect("a picture");
     assert_eq!((picture.matches("class=\"bar\"").count(), picture.matches("class=\"spike\"").count()), (2, 2));
+}
+
+#[test]
+fn what_was_measured_before_an_interrupt_is_shown() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args("bench apps --quick --turns 10 --device shm --only is,mg".split(' '));
+    let mut bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let said = BufReader::new(bench.stderr.take().expect("piped"));
+    // The kernels have turns as well, and say other names.
+    let second = |line: &str| line.starts_with("turn 2: Integer Sort");
+    let mut said = said.lines().map_while(Result::ok);
+    assert!(said.any(|line| second(&line)), "it has ended before");
+    signal::send(bench.id() as i32, libc::SIGINT);
+    let rest: Vec<String> = said.collect();
+    let mut table = String::new();
+    bench.stdout.take().expect("piped").read_to_string(&mut table).expect("text");
+    assert_eq!(bench.wait().expect("it ends").code(), Some(1), "{rest:?}");
+    assert_eq!(rest.last().map(|line| line.ends_with(": interrupted")), Some(true), "{rest:?}");
+    for row in ["Integer Sort  ", "Multi-Grid  ", "interrupted: not all was measured"] {
+        assert!(table.contains(row), "{row} in {table}");
+    }
 }

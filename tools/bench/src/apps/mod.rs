@@ -84,7 +84,7 @@ impl AppsArgs {
 /// Measures and writes what is asked for.
 ///
 /// # Errors
-/// Nothing could be measured, an application failed, or the output cannot be written.
+/// Nothing could be measured, an application failed, the user has interrupted it, or the output cannot be written.
 pub fn run(args: &AppsArgs) -> anyhow::Result<()> {
     crate::process::watch_for_interrupts();
     let built = run::Built::new(args)?;
@@ -93,7 +93,12 @@ pub fn run(args: &AppsArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.figures {
         draw(&report, folder)?;
     }
-    args.output.finish(&report)
+    args.output.finish(&report).and_then(|()| ended_by_itself(&report))
+}
+
+fn ended_by_itself(report: &AppsReport) -> anyhow::Result<()> {
+    ensure!(!report.interrupted, "interrupted");
+    Ok(())
 }
 
 /// The curves that the model asks for.
@@ -176,5 +181,5 @@ pub fn run_figures(args: &FiguresArgs) -> anyhow::Result<()> {
     println!();
     let report = run::run(&apps, built, &curves)?;
     draw(&report, &folder)?;
-    apps.output.finish(&report).and(of_kernels)
+    apps.output.finish(&report).and(of_kernels).and_then(|()| ended_by_itself(&report))
 }

@@ -48,6 +48,8 @@ pub struct AppsReport {
     pub applications: Vec<AppReport>,
     pub left_out: Vec<String>,
     pub failures: Vec<String>,
+    /// The user has ended it: there are the applications that had times by then.
+    pub interrupted: bool,
 }
 
 impl AppReport {
@@ -62,6 +64,11 @@ impl AppReport {
             volume: Volume::default(),
             devices: devices.iter().map(device).collect(),
         }
+    }
+
+    /// Whether any run has given a time.
+    pub fn has_times(&self) -> bool {
+        !self.sequential_s.is_empty() || self.devices.iter().any(|device| !device.parallel_s.is_empty())
     }
 
     pub fn sequential(&self) -> Option<Summary> {
@@ -145,7 +152,8 @@ impl AppsReport {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.left_out.iter().cloned().chain(failed(&self.failures)).collect()
+        let early = self.interrupted.then(|| "interrupted: not all was measured in all turns".to_owned());
+        self.left_out.iter().cloned().chain(failed(&self.failures)).chain(early).collect()
     }
 }
 
@@ -190,6 +198,7 @@ pub mod tests {
             applications: vec![app],
             left_out: vec!["SOR is left out: there is no program `sor`".into()],
             failures: vec!["Integer Sort, tcp: no".into()],
+            interrupted: false,
         }
     }
 

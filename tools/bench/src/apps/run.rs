@@ -83,32 +83,13 @@ pub fn run(args: &AppsArgs, built: Built, curves: &KernelsReport) -> anyhow::Res
     let mut reports: Vec<AppReport> =
         built.programs.iter().map(|(app, _)| AppReport::new(app, args.input(), &built.places.devices)).collect();
     let mut failures = Vec::new();
-    let bar = progress::bar(
-        u64::from(turns) * (reports.len() * (1 + built.places.devices.len())) as u64 + reports.len() as u64,
-    );
-    for turn in 0..turns {
-        for (report, (app, program)) in reports.iter_mut().zip(&built.programs) {
-            let words: Vec<&str> = app.arguments(args.input()).collect();
-            let mut run =
-                |job: AppJob| attempt(&built.places, (app, program), &words, job, (&bar, turn), &mut failures);
-            if turn == 0 {
-                let via = built.places.devices[0];
-                let counted = run(AppJob { via, ranks: args.processes, counts: true })?;
-                report.volume = counted.map_or_else(Volume::default, |sample| sample.volume);
-            }
-            let alone = run(AppJob { via: Via::Shm, ranks: 1, counts: false })?;
-            report.sequential_s.extend(alone.map(|sample| sample.seconds));
-            for at in 0..built.places.devices.len() {
-                // Nobody is always first.
-                let device = &mut report.devices[(at + turn as usize) % built.places.devices.len()];
-                let together = run(AppJob { via: device.via, ranks: args.processes, counts: false })?;
-                device.parallel_s.extend(together.map(|sample| sample.seconds));
-            }
-        }
-    }
-    bar.finish_and_clear();
+    let interrupted = by_turns(args, &built, &mut reports, &mut failures).is_err();
     for (report, (app, _)) in reports.iter_mut().zip(&built.programs) {
         report.predict(args.processes, |via| curves_of(curves, app, via, args.processes));
+    }
+    if interrupted {
+        reports.retain(AppReport::has_times);
+        ensure!(!reports.is_empty(), "interrupted");
     }
     Ok(AppsReport {
         command: command_text(),
@@ -122,7 +103,40 @@ pub fn run(args: &AppsArgs, built: Built, curves: &KernelsReport) -> anyhow::Res
         applications: reports,
         left_out: built.left_out,
         failures,
+        interrupted,
     })
+}
+
+/// Measures every application in every turn; an error says that the user has interrupted it.
+fn by_turns(
+    args: &AppsArgs,
+    built: &Built,
+    reports: &mut [AppReport],
+    failures: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let (turns, devices) = (args.turns(), built.places.devices.len());
+    let bar = progress::bar(u64::from(turns) * (reports.len() * (1 + devices)) as u64 + reports.len() as u64);
+    for turn in 0..turns {
+        for (report, (app, program)) in reports.iter_mut().zip(&built.programs) {
+            let words: Vec<&str> = app.arguments(args.input()).collect();
+            let mut run = |job: AppJob| attempt(&built.places, (app, program), &words, job, (&bar, turn), failures);
+            if turn == 0 {
+                let via = built.places.devices[0];
+                let counted = run(AppJob { via, ranks: args.processes, counts: true })?;
+                report.volume = counted.map_or_else(Volume::default, |sample| sample.volume);
+            }
+            let alone = run(AppJob { via: Via::Shm, ranks: 1, counts: false })?;
+            report.sequential_s.extend(alone.map(|sample| sample.seconds));
+            for at in 0..devices {
+                // Nobody is always first.
+                let device = &mut report.devices[(at + turn as usize) % devices];
+                let together = run(AppJob { via: device.via, ranks: args.processes, counts: false })?;
+                device.parallel_s.extend(together.map(|sample| sample.seconds));
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 /// The curves of an application's patterns on a device, if all were measured.
