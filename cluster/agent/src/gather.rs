@@ -63,6 +63,7 @@ pub fn gather(
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
+            let error = round.with_refusal(error);
             drop(round.hosts);
             round.guard.end(Duration::ZERO);
             Err(error)
@@ -293,9 +294,9 @@ impl Round<'_> {
         let (mut copied, mut patience) = (0, self.patience);
         self.deadline = patience.map(|patience| Instant::now() + patience);
         loop {
-            for host in &mut self.hosts {
-                host.advance(self.stage.as_mut())?;
-            }
+            // Whatever one has done, another may have said that it refuses.
+            let advanced: Vec<_> = self.hosts.iter_mut().map(|host| host.advance(self.stage.as_mut())).collect();
+            advanced.into_iter().collect::<Result<(), _>>()?;
             self.take_reports()?;
             // While something is copied, a host that takes it is heard of; what the way there still holds, and checking it,
             // takes its time as well.
@@ -313,7 +314,8 @@ impl Round<'_> {
                 return Err(error);
             }
             if self.deadline.is_some_and(|at| at <= now) {
-                let late = self.hosts.iter().find(|host| !far_enough(host));
+                let is_late = |host: &&Host| host.progress.refusal().is_none() && !far_enough(host);
+                let late = self.hosts.iter().find(is_late);
                 return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
                     host.late(patience.unwrap_or_default())
                 }));
@@ -324,17 +326,33 @@ impl Round<'_> {
 
     /// What lacks on one host often lacks on others: who is about to say the same is waited for, to be named with it.
     fn refusal(&mut self, now: Instant, far_enough: impl Fn(&Host) -> bool) -> Option<LaunchError> {
-        let (code, reason) = self.hosts.iter().find_map(|host| host.progress.refusal())?;
+        let (hosts, code, reason) = self.refused()?;
         let refused_at = *self.refused_at.get_or_insert(now);
         let is_open = |host: &Host| host.progress.refusal().is_none() && !far_enough(host);
         if self.hosts.iter().any(is_open) && now < refused_at + REFUSAL_TIME {
             return None;
         }
+        Some(LaunchError::Refused { hosts, code, reason })
+    }
+
+    /// Who has refused, with what the launcher is to exit with, and why.
+    fn refused(&self) -> Option<(String, i32, String)> {
+        let (code, reason) = self.hosts.iter().find_map(|host| host.progress.refusal())?;
         let alike = self.hosts.iter().filter(|host| host.progress.refusal() == Some((code, reason)));
         let hosts = alike.map(|host| format!("'{}'", host.name)).collect::<Vec<_>>();
         let word = if hosts.len() == 1 { "host" } else { "hosts" };
-        let hosts = format!("{word} {}", hosts.join(", "));
-        Some(LaunchError::Refused { hosts, code, reason: reason.to_owned() })
+        Some((format!("{word} {}", hosts.join(", ")), code, reason.to_owned()))
+    }
+
+    /// A refusal is told whatever else has come in between while others were waited for.
+    fn with_refusal(&self, error: LaunchError) -> LaunchError {
+        match (error, self.refused()) {
+            (error @ LaunchError::Refused { .. }, _) | (error, None) => error,
+            (error, Some((hosts, code, reason))) => {
+                let code = if matches!(error, LaunchError::Interrupted { .. }) { error.exit_code() } else { code };
+                LaunchError::Refused { hosts, code, reason: format!("{reason}; {error}") }
+            }
+        }
     }
 
     fn wait_once(&mut self, now: Instant) -> Result<(), LaunchError> {

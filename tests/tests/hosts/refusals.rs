@@ -204,6 +204,24 @@ fn what_cannot_be_started_there_is_told_with_the_code_of_shells() {
     assert_line(&text, &format!("host '{}': working directory '/no/such'", host(2)), &[]);
 }
 
+/// The second host greets, and never hears what it is to start. The first one hears it half a second before that is found
+/// to be late, and refuses.
+#[test]
+fn a_refusal_is_told_also_where_another_host_is_late() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("launch");
+    let (first, second) = (host(1), host(2));
+    let input = format!("if test $1 = {second}; then exec sleep 1000; fi; sleep 0.5; exec cat");
+    std::fs::write(&script, format!("({input}) | ip netns exec \"$@\"\n")).unwrap();
+    let launch = format!("sh {} {{host}}", script.display());
+    let mut command = run(&format!("{first},{second}"), &launch, "no-such-program");
+    let (code, text) = refused(command.env("WEFT_LAUNCH_TIMEOUT", "1"));
+    assert_eq!(code, 127, "{text}");
+    let line = format!("host '{first}': program 'no-such-program' is not in PATH");
+    let late = format!("; host '{second}': its agent was not ready within 1 s (WEFT_LAUNCH_TIMEOUT)");
+    assert_line(&text, &line, &[&late]);
+}
+
 #[test]
 fn an_interrupt_while_hosts_are_awaited_ends_it() {
     let directory = tempfile::tempdir().unwrap();
