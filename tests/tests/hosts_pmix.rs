@@ -110,6 +110,23 @@ fn hosts_without_the_library_are_named_in_one_line() {
     assert!(done.err.contains("/no/libpmix.so") && done.err.contains("libpmix2"), "{}", done.err);
 }
 
+/// A library that takes longer to begin than a host may take to answer.
+#[test]
+fn a_library_that_begins_slowly_is_no_host_that_does_not_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, library) = (folder.path().join("slow.c"), folder.path().join("libslow.so"));
+    let slow = "#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { sleep(8); }\n";
+    std::fs::write(&source, slow).expect("written");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).arg(&library).arg(&source).arg("-l:libpmix.so.2");
+    assert!(cc.status().expect("a C compiler").success());
+    let done = finish(
+        weft_run().arg(client()).arg("collect").env("WEFT_LAUNCH_TIMEOUT", "4").env("WEFT_PMIX_LIBRARY", &library),
+    );
+    let expected: Vec<String> = (0..4).map(|rank| format!("rank {rank} exchanged 20")).collect();
+    assert_eq!((done.code, done.out, &*done.err), (0, expected, ""));
+}
+
 #[test]
 fn programs_of_open_mpi_run_on_both_hosts() {
     let program = build::c_program(&Peer::OpenMpi.command("mpicc"), "tests/c/join/member.c");

@@ -13,14 +13,15 @@ use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::members::Members;
 use crate::network::MakeLanes;
-use crate::pmix::PmixServer;
+use crate::pmix::{PmixOutlook, PmixServer};
 use crate::relay::{Place, Relay, output_stream};
 use crate::stage::Instead;
 use crate::{Destination, Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_cluster::usage::NOBODY;
 use weft_kernel::EventLoop;
@@ -94,7 +95,9 @@ fn run(
     if let Some(instead) = instead {
         lead_to_copies(&mut start, instead);
     }
-    let mut prepared = match Prepared::new(*start, segment) {
+    let prepared =
+        Prepared::new(*start, segment).and_then(|prepared| with_pmix(prepared, &mut interest, &mut relay, &mut branch));
+    let mut prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
     };
@@ -135,17 +138,18 @@ fn wait_for_frame(interest: &mut Interest, relay: &mut Relay, branch: &mut Branc
         if relay.gone().is_some() {
             return None;
         }
-        turn(interest, relay, branch);
+        turn(interest, relay, branch, None);
     }
 }
 
-/// Waits for something to do, and does what is the relay's and the branch's. Answers whether there is something for others.
-fn turn(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch) -> bool {
+/// Waits for something to do, for so long, and does what is the relay's and the branch's. Answers whether there is
+/// something for others.
+fn turn(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch, limit: Option<Duration>) -> bool {
     relay.interest().into_iter().for_each(|(fd, events, place)| interest.ask(fd, events, Speaker::Relay(place)));
     if let Some(fd) = branch.fd() {
         interest.ask(fd, libc::POLLIN, Speaker::Branch);
     }
-    let found = interest.turn(None).unwrap_or_else(|error| {
+    let found = interest.turn(limit).unwrap_or_else(|error| {
         relay.break_off(&error.to_string());
         Vec::new()
     });
@@ -175,6 +179,38 @@ fn lead_to_copies(start: &mut Start, instead: &Instead) {
         if let Some(led) = instead.value(name, value.as_ref()) {
             *value = led.to_string_lossy().into_owned();
         }
+    }
+}
+
+/// Starts the PMIx server where one is wanted. What the agent carries for others goes on meanwhile, and the end of the
+/// launcher is seen.
+fn with_pmix(
+    mut prepared: Prepared,
+    interest: &mut Interest,
+    relay: &mut Relay,
+    branch: &mut Branch,
+) -> Result<Prepared, LaunchError> {
+    let Some(brought) = prepared.wanted_pmix()? else { return Ok(prepared) };
+    relay.send(&Frame::PmixBegins);
+    let mut beginning = prepared.here.begin_pmix(&prepared.job, brought)?;
+    loop {
+        relay.take_frames();
+        let left = match beginning.look()? {
+            PmixOutlook::Serves(server, environments) => {
+                prepared.here.pmix = Some((server, environments));
+                return Ok(prepared);
+            }
+            PmixOutlook::Wait(same, left) => {
+                beginning = same;
+                left
+            }
+        };
+        if relay.gone().is_some() {
+            beginning.give_up();
+            return Err(LaunchError::Pmix("nobody waits for it".to_owned()));
+        }
+        interest.ask(beginning.fd(), libc::POLLIN, Speaker::Pmix);
+        turn(interest, relay, branch, Some(left));
     }
 }
 
@@ -242,13 +278,12 @@ impl Prepared {
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
         let hosts = (start.hosts, start.places.iter().map(|host| *host as usize).collect());
         let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false, hosts, pmix: None };
-        let mut prepared = Self { job, here, limits, cores, _claims: claims, ports, lanes: None };
-        prepared.start_pmix()?;
-        Ok(prepared)
+        Ok(Self { job, here, limits, cores, _claims: claims, ports, lanes: None })
     }
 
-    /// Looks for the programs, and for the library that they want: what is missing is told before any rank of any host runs.
-    fn start_pmix(&mut self) -> Result<(), LaunchError> {
+    /// Looks for the programs: what is missing is told before any rank of any host runs. Answers whether they want a
+    /// PMIx server, with the library that they bring along.
+    fn wanted_pmix(&self) -> Result<Option<Option<PathBuf>>, LaunchError> {
         let setting = self.settings().pmix;
         let (mut wanted, mut brought) = (false, None);
         for program in &self.job.programs {
@@ -258,7 +293,7 @@ impl Prepared {
                 brought = brought.or_else(|| libraries::pmix_of(&path));
             }
         }
-        if wanted { self.here.start_pmix(&self.job, brought) } else { Ok(()) }
+        Ok(wanted.then_some(brought))
     }
 
     /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with
@@ -358,7 +393,7 @@ impl Agent {
             if let Some((fd, events)) = pmix.filter(|_| self.relay.has_room()) {
                 interest.ask(fd, events, Speaker::Pmix);
             }
-            if turn(&mut interest, &mut self.relay, &mut self.branch) {
+            if turn(&mut interest, &mut self.relay, &mut self.branch, None) {
                 self.read_pmix();
                 self.handle_link();
             }

@@ -3,7 +3,7 @@
 
 use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
-use crate::pmix::{Environments, PmixServer};
+use crate::pmix::{BeginningPmix, Environments, PmixServer};
 use crate::sys::Apart;
 use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
 use std::collections::HashMap;
@@ -57,12 +57,11 @@ impl Here {
 
 impl Here {
     /// Starts the ranks' PMIx server. `brought`: the library that comes with a program; the job may name another one.
-    pub fn start_pmix(&mut self, job: &Job, brought: Option<PathBuf>) -> Result<(), LaunchError> {
+    pub fn begin_pmix(&self, job: &Job, brought: Option<PathBuf>) -> Result<BeginningPmix, LaunchError> {
         let named = self.environment.get(OsStr::new(LIBRARY_VARIABLE)).filter(|name| !name.is_empty());
         let usual = || brought.map(OsString::from).into_iter().chain([LIBRARY.into()]).collect();
         let libraries = named.map_or_else(usual, |name| vec![name.clone()]);
-        self.pmix = Some(PmixServer::start(&self.pmix_job(job), &libraries)?);
-        Ok(())
+        PmixServer::begin(&self.pmix_job(job), &libraries)
     }
 
     /// What the server is told.
@@ -150,7 +149,7 @@ pub fn connect(
     let mut of_pmix = Vec::new().into_iter();
     if here.pmix.is_none() && templates.iter().any(|template| template.wants_pmix) {
         let brought = templates.iter().find_map(|template| libraries::pmix_of(&template.path));
-        here.start_pmix(job, brought)?;
+        here.pmix = Some(here.begin_pmix(job, brought)?.wait()?);
     }
     if let Some((server, environments)) = here.pmix.take() {
         (ours.pmix, of_pmix) = (Some(server), environments.into_iter());

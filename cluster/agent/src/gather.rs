@@ -8,7 +8,7 @@ use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
 use crate::sys::Apart;
-use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, say, sys};
+use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, pmix, say, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ const SAID_BYTES: usize = 4096;
 const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// How long others are waited for that may refuse as one host has.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
+/// How long the PMIx server of a host may take to serve. Its agent gives it up before, and says so.
+const PMIX_PATIENCE: Duration = pmix::PATIENCE.saturating_add(Duration::from_secs(5));
 /// How long a host that is being copied to may be silent: what was written for it may still lie on the way.
 const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -313,14 +315,15 @@ impl Round<'_> {
             if let Some(error) = self.refusal(now, &far_enough) {
                 return Err(error);
             }
-            if self.deadline.is_some_and(|at| at <= now) {
-                let is_late = |host: &&Host| host.progress.refusal().is_none() && !far_enough(host);
-                let late = self.hosts.iter().find(is_late);
-                return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
-                    host.late(patience.unwrap_or_default())
-                }));
+            let awaited = self.hosts.iter().filter(|host| host.progress.refusal().is_none() && !far_enough(host));
+            let deadline = self
+                .deadline
+                .and_then(|usual| awaited.map(|host| (host.deadline(usual), host)).min_by_key(|(at, _)| *at));
+            if let Some((_, late)) = deadline.filter(|(at, _)| *at <= now) {
+                return Err(late.late(patience.unwrap_or_default()));
             }
-            self.wait_once(now)?;
+            let until = deadline.map(|(at, _)| at);
+            self.wait_once(now, until)?;
         }
     }
 
@@ -355,14 +358,14 @@ impl Round<'_> {
         }
     }
 
-    fn wait_once(&mut self, now: Instant) -> Result<(), LaunchError> {
+    fn wait_once(&mut self, now: Instant, deadline: Option<Instant>) -> Result<(), LaunchError> {
         let Self { hosts, guard, interest, .. } = self;
         interest.ask(self.signals.fd(), libc::POLLIN, Token::Signal);
         interest.ask(guard.kept.link.fd(), libc::POLLIN, Token::Guard);
         for (number, host) in hosts.iter().enumerate() {
             host.interest(|fd, events, source| interest.ask(fd, events, Token::Host(number, source)));
         }
-        let until = self.refused_at.map(|at| at + REFUSAL_TIME).into_iter().chain(self.deadline).min();
+        let until = self.refused_at.map(|at| at + REFUSAL_TIME).into_iter().chain(deadline).min();
         let left = until.map(|at| at.saturating_duration_since(now));
         for (token, found) in interest.turn(left).map_err(LaunchError::system("epoll"))? {
             match token {

@@ -13,8 +13,8 @@ use weft_cluster::pmix::{PmixPieces, PmixSaid, framed};
 use weft_kernel::{await_events, close_all_but};
 use weft_pmix::PmixJob;
 
-/// The library looks at the machine before it serves.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The library looks at the machine before it serves. This has nothing to do with how long a host may take to answer.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// It ends at once; who does not is stuck in the library.
 const LEAVE_TIME: Duration = Duration::from_secs(1);
 
@@ -31,8 +31,8 @@ pub struct PmixServer {
 pub type Environments = Vec<Vec<(String, String)>>;
 
 impl PmixServer {
-    /// Forks it, and waits until it serves with the first of these libraries that can be loaded.
-    pub fn start(job: &PmixJob, libraries: &[OsString]) -> Result<(Self, Environments), LaunchError> {
+    /// Forks it; it is to serve with the first of these libraries that can be loaded.
+    pub fn begin(job: &PmixJob, libraries: &[OsString]) -> Result<BeginningPmix, LaunchError> {
         let error = LaunchError::system("PMIx server");
         let (socket, theirs) = UnixStream::pair().map_err(&error)?;
         match sys::fork().map_err(&error)? {
@@ -42,35 +42,10 @@ impl PmixServer {
             }
             sys::Fork::Parent { child: pid } => {
                 drop(theirs);
-                let pieces = PmixPieces::default();
-                let mut server = Self { pid, socket, pieces, unsent: Vec::new(), gone: false };
-                server.socket.set_nonblocking(true).map_err(&error)?;
-                let begun = server.wait_until_ready();
-                if begun.is_err() {
-                    // It may hang in its library.
-                    let _ = sys::kill(pid, libc::SIGKILL);
-                    sys::wait_for(pid);
-                }
-                begun.map(|environments| (server, environments)).map_err(LaunchError::Pmix)
+                socket.set_nonblocking(true).map_err(&error)?;
+                let server = Self { pid, socket, pieces: PmixPieces::default(), unsent: Vec::new(), gone: false };
+                Ok(BeginningPmix { server, end: Instant::now() + PATIENCE })
             }
-        }
-    }
-
-    fn wait_until_ready(&mut self) -> Result<Environments, String> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(piece) = self.poll_piece() {
-                return match PmixSaid::decode(&piece) {
-                    Ok(PmixSaid::Ready { environments }) => Ok(environments),
-                    Ok(PmixSaid::Failed { reason }) => Err(reason),
-                    _ => Err("it said what means nothing".to_owned()),
-                };
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if self.gone || left.is_zero() {
-                return Err(if self.gone { "it has ended" } else { "it did not begin to serve" }.to_owned());
-            }
-            let _ = await_events(self.socket.as_raw_fd(), libc::POLLIN, Some(left));
         }
     }
 
@@ -137,6 +112,61 @@ impl PmixServer {
             while self.poll_piece().is_some() {}
         }
         sys::wait_for(self.pid);
+    }
+}
+
+/// One that does not serve yet.
+pub struct BeginningPmix {
+    server: PmixServer,
+    end: Instant,
+}
+
+/// What has become of it so far.
+pub enum PmixOutlook {
+    /// Nothing yet: look again when its descriptor has something, and after this time at the latest.
+    Wait(BeginningPmix, Duration),
+    Serves(PmixServer, Environments),
+}
+
+impl BeginningPmix {
+    /// Waits until it serves.
+    pub fn wait(mut self) -> Result<(PmixServer, Environments), LaunchError> {
+        loop {
+            match self.look()? {
+                PmixOutlook::Serves(server, environments) => return Ok((server, environments)),
+                PmixOutlook::Wait(this, left) => {
+                    let _ = await_events(this.fd(), libc::POLLIN, Some(left));
+                    self = this;
+                }
+            }
+        }
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.server.socket.as_raw_fd()
+    }
+
+    /// # Errors
+    /// It does not come to serve.
+    pub fn look(mut self) -> Result<PmixOutlook, LaunchError> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        let said = self.server.poll_piece().map(|piece| PmixSaid::decode(&piece));
+        let why = match said {
+            Some(Ok(PmixSaid::Ready { environments })) => return Ok(PmixOutlook::Serves(self.server, environments)),
+            Some(Ok(PmixSaid::Failed { reason })) => reason,
+            Some(_) => "it said what means nothing".to_owned(),
+            None if self.server.gone => "it has ended".to_owned(),
+            None if left.is_zero() => format!("it did not begin to serve within {} s", PATIENCE.as_secs()),
+            None => return Ok(PmixOutlook::Wait(self, left)),
+        };
+        self.give_up();
+        Err(LaunchError::Pmix(why))
+    }
+
+    /// It may hang in its library.
+    pub fn give_up(self) {
+        let _ = sys::kill(self.server.pid, libc::SIGKILL);
+        sys::wait_for(self.server.pid);
     }
 }
 

@@ -236,7 +236,8 @@ impl Relay {
         }
     }
 
-    fn take_frames(&mut self) {
+    /// Passes on what has come for streams, up to the next frame that is not of one.
+    pub fn take_frames(&mut self) {
         while self.received.is_none() {
             match self.frames.poll_frame() {
                 Ok(Some(frame)) => self.on_frame(frame),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// What an agent begins with.
 pub const MAGIC: [u8; 8] = *b"weft-agt";
 /// Changes with every change of what follows.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 /// Bytes before the agent's first frame.
 pub const GREETING_BYTES: usize = 12;
 /// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
@@ -124,6 +124,8 @@ pub enum Frame {
     Pmix(Vec<u8>),
     /// Agent: the process with the PMIx server has ended.
     PmixGone,
+    /// Agent: it starts the host's PMIx server, which may take longer than all else before it is ready.
+    PmixBegins,
 }
 
 /// Bytes that are no frame.
@@ -165,6 +167,7 @@ mod kind {
     pub const FAILED: u8 = 23;
     pub const PMIX: u8 = 24;
     pub const PMIX_GONE: u8 = 25;
+    pub const PMIX_BEGINS: u8 = 26;
 }
 
 /// In the place of a signal: it was the kernel, and memory had run out; or it may have been so.
@@ -215,6 +218,7 @@ impl Frame {
             Self::Failed { .. } => kind::FAILED,
             Self::Pmix(_) => kind::PMIX,
             Self::PmixGone => kind::PMIX_GONE,
+            Self::PmixBegins => kind::PMIX_BEGINS,
         }
     }
 
@@ -248,7 +252,7 @@ impl Frame {
             }
             Self::KeeperGone { pid: number } | Self::Over { leftovers: number } => to.word(*number),
             Self::Signal { signal } => to.word(*signal as u32),
-            Self::Kill | Self::PmixGone => {}
+            Self::Kill | Self::PmixGone | Self::PmixBegins => {}
             Self::Data { channel, bytes } => {
                 to.channel(*channel);
                 to.extend(bytes);
@@ -310,6 +314,7 @@ impl Frame {
             kind::FAILED => Self::Failed { member: from.word()?, text: from.text()? },
             kind::PMIX => Self::Pmix(from.all()),
             kind::PMIX_GONE => Self::PmixGone,
+            kind::PMIX_BEGINS => Self::PmixBegins,
             other => return Err(FrameError::Kind(other)),
         };
         from.ended().map(|()| frame)

@@ -47,6 +47,8 @@ pub struct Host {
     error: Tail,
     /// How the launch command has ended.
     pub ended: Option<Exit>,
+    /// When its agent said that it starts its PMIx server.
+    pmix_since: Option<Instant>,
 }
 
 /// Our side of the link to an agent.
@@ -98,7 +100,13 @@ impl Host {
             copying: Copying::default(),
             error: Tail { fd: Some(error), said: VecDeque::new() },
             ended: None,
+            pmix_since: None,
         }
+    }
+
+    /// Until when it is waited for, where that is `usual` for hosts.
+    pub fn deadline(&self, usual: Instant) -> Instant {
+        self.pmix_since.map_or(usual, |since| usual.max(since + PMIX_PATIENCE))
     }
 
     /// Whether another host's agent starts its.
@@ -235,6 +243,10 @@ impl Host {
                     self.reports.push((command, Err(errno)));
                     continue;
                 }
+                Frame::PmixBegins if matches!(self.progress, Progress::Greeted(_)) && self.pmix_since.is_none() => {
+                    self.pmix_since = Some(Instant::now());
+                    continue;
+                }
                 _ => {}
             }
             let progress = std::mem::replace(&mut self.progress, Progress::Silent(Vec::new()));
@@ -320,11 +332,16 @@ impl Host {
         if self.ended.is_some() {
             return self.lost("");
         }
-        let what = if self.progress.has_greeted() { "its agent was not ready" } else { "nothing was heard" };
-        let seconds = patience.as_secs();
-        let reason =
-            format!("{what} within {seconds} s (WEFT_LAUNCH_TIMEOUT) of {}{}", self.command(), self.error.last_line());
-        host_error(&self.name, reason)
+        let within = match &self.progress {
+            _ if self.pmix_since.is_some() => {
+                format!("nothing was heard of its PMIx server within {} s", PMIX_PATIENCE.as_secs())
+            }
+            progress => {
+                let what = if progress.has_greeted() { "its agent was not ready" } else { "nothing was heard" };
+                format!("{what} within {} s (WEFT_LAUNCH_TIMEOUT)", patience.as_secs())
+            }
+        };
+        host_error(&self.name, format!("{within} of {}{}", self.command(), self.error.last_line()))
     }
 
     pub fn not_started(&self, reason: &str) -> LaunchError {

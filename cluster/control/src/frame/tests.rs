@@ -107,11 +107,12 @@ fn bytes_of_the_short_frames() {
         (Frame::Failed { member: 1, text: "x".into() }, &[10, 0, 0, 0,  23,  1, 0, 0, 0,  1, 0, 0, 0, b'x']),
         (Frame::Pmix(vec![8, 9]), &[3, 0, 0, 0,  24,  8, 9]),
         (Frame::PmixGone, &[1, 0, 0, 0,  25]),
+        (Frame::PmixBegins, &[1, 0, 0, 0,  26]),
     ];
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x06\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x07\0\0\0");
 }
 
 #[rustfmt::skip]
