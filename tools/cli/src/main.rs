@@ -143,6 +143,21 @@ enum Command {
     Completions { shell: clap_complete::Shell },
 }
 
+/// `weft run` and nothing else: to define all commands takes longer than to start a small job.
+#[derive(Parser)]
+#[command(name = "weft", version, max_term_width = 100)]
+struct RunCli {
+    #[command(subcommand)]
+    command: RunCommand,
+}
+
+#[derive(Subcommand)]
+enum RunCommand {
+    /// Start a parallel program on this host or on several.
+    #[command(long_about = run::LONG_ABOUT)]
+    Run(run::Arguments),
+}
+
 #[derive(clap::Args)]
 struct CompilerArguments {
     /// Passed to the compiler.
@@ -170,6 +185,11 @@ fn main() {
 
 fn weft(arguments: Vec<OsString>) -> Result<i32> {
     let arguments = run::first_program_only(arguments);
+    if arguments.own.get(1).is_some_and(|name| name == "run") {
+        let RunCli { command: RunCommand::Run(given) } =
+            parse(&arguments.own).unwrap_or_else(|error| refuse("weft run", &error));
+        return Ok(run::main(given, &arguments.further));
+    }
     let cli = parse::<Cli>(&arguments.own).unwrap_or_else(|error| {
         let subcommand = arguments.own.get(1).and_then(|name| name.to_str()).filter(|name| !name.starts_with('-'));
         refuse(&subcommand.map_or("weft".to_owned(), |name| format!("weft {name}")), &error)
@@ -219,32 +239,29 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
 /// Stack that the parser is given. It needs more than some users allow (`ulimit -s 64`).
 const STACK: usize = 2 << 20;
 
-/// Reads a command line on a stack of its own, by a thread that is gone before anything else begins; where none can be made
-/// (`ulimit -u`, a sandbox), here.
+/// Reads a command line. Where the stack may be small, on one of its own, by a thread that is gone before anything else
+/// begins; where none can be made (`ulimit -u`, a sandbox), here.
 fn parse<P: Parser + Send>(words: &[OsString]) -> Result<P, clap::Error> {
+    let (allowed, _) = weft_kernel::limits(libc::RLIMIT_STACK).unwrap_or_default();
+    // Arguments and environment take a quarter at most.
+    if allowed >= 2 * STACK as u64 {
+        return P::try_parse_from(words);
+    }
     let thread = std::thread::Builder::new().stack_size(STACK);
     std::thread::scope(|scope| {
         match thread.spawn_scoped(scope, || P::try_parse_from(words)).map(|thread| thread.join()) {
             Ok(Ok(parsed)) => parsed,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => {
-                let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-                if let Some(bytes) = stack_allowed(&limits).filter(|bytes| *bytes < STACK) {
-                    eprintln!(
-                        "weft: the command line cannot be read: no thread can be made ({error}), and the stack may have {bytes} \
+            Err(error) if allowed < STACK as u64 => {
+                eprintln!(
+                    "weft: the command line cannot be read: no thread can be made ({error}), and the stack may have {allowed} \
                      bytes only (ulimit -s), less than {STACK}"
-                    );
-                    std::process::exit(1);
-                }
-                P::try_parse_from(words)
+                );
+                std::process::exit(1)
             }
+            Err(_) => P::try_parse_from(words),
         }
     })
-}
-
-/// To how many bytes the stack of a process with these limits may grow, if that is a number.
-fn stack_allowed(limits: &str) -> Option<usize> {
-    limits.lines().find_map(|line| line.strip_prefix("Max stack size")?.split_whitespace().next()?.parse().ok())
 }
 
 /// Ends with one line that says what is wrong with the command line; help and version are printed as they are.
@@ -282,14 +299,18 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_the_stack_is_read() {
-        let limits = |stack: &str| format!("Limit  Soft Limit  Hard Limit  Units\nMax stack size  {stack}  bytes\n");
-        assert_eq!(stack_allowed(&limits("65536  unlimited")), Some(65536));
-        assert_eq!(stack_allowed(&limits("unlimited  unlimited")), None);
+    fn definition_of_the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+        <RunCli as clap::CommandFactory>::command().debug_assert();
     }
 
     #[test]
-    fn definition_of_the_command_line_is_sound() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+    fn run_is_the_same_by_itself_and_among_all_commands() {
+        let help = |mut all: clap::Command| {
+            all.build();
+            let run = all.find_subcommand_mut("run").expect("it is there");
+            [run.render_help(), run.render_long_help(), run.render_usage()].map(|text| text.to_string())
+        };
+        assert_eq!(help(RunCli::command()), help(Cli::command()));
     }
 }
