@@ -280,16 +280,9 @@ impl Start {
         if !elf::is_executable_format(Path::new(self.command.get_program())) {
             return Err(io::Error::from_raw_os_error(libc::ENOEXEC));
         }
-        let ours = self.core.as_ref().map(|_| weft_kernel::affinity()).transpose()?;
-        if let Some(core) = &self.core {
-            weft_kernel::set_affinity(core)?;
-        }
         let blocked = mask.block_only()?;
-        let started = sys::spawn(&mut self.command, self.apart);
+        let started = sys::spawn(&mut self.command, self.apart, self.core);
         blocked.block_only()?;
-        if let Some(ours) = ours {
-            weft_kernel::set_affinity(&ours)?;
-        }
         started
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
+use weft_cluster::placement::Core;
 use weft_cluster::usage::RankUsage;
 use weft_kernel::{Descriptor, control, system_call};
 
@@ -413,10 +414,13 @@ pub enum Apart {
     Session,
 }
 
-/// Starts `command`. The kernel kills it when we are gone: whoever else would have is then gone, too.
-pub fn spawn(command: &mut std::process::Command, apart: Apart) -> io::Result<u32> {
+/// Starts `command`, on this core if one is given. The kernel kills it when we are gone: whoever else would have is then
+/// gone, too.
+pub fn spawn(command: &mut std::process::Command, apart: Apart, core: Option<Core>) -> io::Result<u32> {
     let us = std::process::id() as i32;
     let die_with_us = move || {
+        // Here, and not before the fork: who starts others does not go from core to core for that.
+        core.as_ref().map_or(Ok(()), |core| weft_kernel::set_affinity(core))?;
         if apart == Apart::Session {
             // SAFETY: no preconditions.
             check(unsafe { libc::setsid() })?;
@@ -427,7 +431,7 @@ pub fn spawn(command: &mut std::process::Command, apart: Apart) -> io::Result<u3
         // SAFETY: no preconditions.
         if unsafe { libc::getppid() } == us { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
-    // SAFETY: three system calls, and no memory is asked for: fit to run between fork and exec.
+    // SAFETY: four system calls, and no memory is asked for: fit to run between fork and exec.
     unsafe { command.pre_exec(die_with_us) };
     if apart == Apart::Group {
         // The first of a group could make no session.

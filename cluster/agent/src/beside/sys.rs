@@ -45,7 +45,7 @@ pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io:
     };
     // SAFETY: system calls, and no memory is asked for: fit to run between fork and exec.
     unsafe { command.pre_exec(as_before) };
-    sys::spawn(command, Apart::Beside)
+    sys::spawn(command, Apart::Beside, None)
 }
 
 /// A process of our group that blocks all signals, as its maker does, and waits for its end. While a signal is sent to a group

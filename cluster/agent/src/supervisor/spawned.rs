@@ -67,7 +67,7 @@ impl Supervisor {
             let (life, far) = UnixStream::pair()?;
             let mut command = Command::new(std::env::current_exe()?);
             command.args(&self.spawned.arguments).env(ORDER_VARIABLE, door).stdin(Stdio::from(OwnedFd::from(far)));
-            let pid = sys::spawn(&mut command, sys::Apart::Group)? as i32;
+            let pid = sys::spawn(&mut command, sys::Apart::Group, None)? as i32;
             Ok(Spawned { number: self.spawned.count, pid, life })
         };
         match started() {
