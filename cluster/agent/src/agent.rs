@@ -288,7 +288,7 @@ impl Prepared {
         let (mut wanted, mut brought) = (false, None);
         for program in &self.job.programs {
             let path = crate::program::find(program)?;
-            if crate::program::wants_pmix(&path, self.here.size, setting)? {
+            if crate::program::wants_pmix(&path, &libraries::needed(&path), self.here.size, setting)? {
                 wanted = true;
                 brought = brought.or_else(|| libraries::pmix_of(&path));
             }

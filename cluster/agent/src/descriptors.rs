@@ -5,7 +5,7 @@ use crate::faults::{self, FaultPlan};
 use crate::keeper::{RankInput, Start};
 use crate::pmix::{BeginningPmix, Environments, PmixServer};
 use crate::sys::Apart;
-use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, elf, libraries, program, sys, tuning};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -162,13 +162,13 @@ pub fn connect(
     }
     let apart = apart(job, here.ranks.len(), here.size)?;
     let mut cores = cores.map(Vec::into_iter);
+    let begun_in = std::env::current_dir().unwrap_or_default();
     let mut starts = Vec::new();
     for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
         let of_pmix = of_pmix.next();
         let command = templates[programs[rank]].command(rank, member, programs[rank], of_pmix.as_deref());
-        let start = std::env::current_dir().unwrap_or_default();
-        plan.directories
-            .push(templates[programs[rank]].directory.as_ref().map_or(start.clone(), |own| start.join(own)));
+        let own_directory = templates[programs[rank]].directory.as_ref();
+        plan.directories.push(own_directory.map_or_else(|| begun_in.clone(), |own| begun_in.join(own)));
         let mut output = |sink| output(&job.output, sink, rank, here.size, member, &mut ours);
         let outputs = [output(0)?, output(1)?];
         let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
@@ -275,10 +275,11 @@ fn templates(job: &Job, here: &Here, distress: Option<&str>) -> Result<Vec<Templ
             environment.insert(weft_wire::distress::VARIABLE.into(), name.into());
         }
         let path = program::find(given)?;
-        let wants_pmix = program::wants_pmix(&path, here.size, settings.unwrap_or_default().pmix)?;
+        let linked = elf::linked(&path).unwrap_or_default();
+        let wants_pmix = program::wants_pmix(&path, &linked.needed, here.size, settings.unwrap_or_default().pmix)?;
         // Who names the path of a program means it.
         if !given.environment.iter().any(|(name, _)| name == libraries::VARIABLE)
-            && let Some(line) = libraries::warning(&path)
+            && let Some(line) = libraries::warning(&path, &linked)
         {
             eprintln!("weft run: {line}");
         }

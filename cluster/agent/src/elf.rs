@@ -31,7 +31,7 @@ pub struct Facts {
 pub fn is_executable_format(program: &Path) -> bool {
     let mut head = [0; 256];
     let Ok(read) = File::open(program).and_then(|file| file.read_at(&mut head, 0)) else { return true };
-    if head.starts_with(b"#!") || is_text(&head[..read]) || has_other_formats() {
+    if head.starts_with(b"#!") || is_text(&head[..read]) {
         return true;
     }
     let machine = Machine(u16::from_le_bytes([head[18], head[19]]));
@@ -40,7 +40,7 @@ pub fn is_executable_format(program: &Path) -> bool {
         "aarch64" => machine == EM_AARCH64,
         _ => true,
     };
-    read >= 20 && head.starts_with(b"\x7fELF") && is_ours
+    (read >= 20 && head.starts_with(b"\x7fELF") && is_ours) || has_other_formats()
 }
 
 /// Whether a file that begins so may be read by a shell: there is something in it, and no byte that is in no text.

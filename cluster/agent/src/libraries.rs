@@ -74,10 +74,12 @@ fn first_in(folder: &Path, given: &OsStr) -> OsString {
     std::env::join_paths(paths).unwrap_or_else(|_| folder.into())
 }
 
-/// One line where a program loads another MPI library whatever the library path says.
-pub fn warning(program: &Path) -> Option<String> {
-    let (linked, ours) = (elf::linked(program)?, folder()?);
-    let (library, folder) = other_first(program, &linked, &ours)?;
+/// One line where a program that is linked so loads another MPI library whatever the library path says.
+pub fn warning(program: &Path, linked: &Linked) -> Option<String> {
+    if linked.first.is_empty() {
+        return None;
+    }
+    let (library, folder) = other_first(program, linked, &folder()?)?;
     Some(format!(
         "'{}' has the RPATH '{}', which holds another {library} and comes before the library path: that one is loaded in \
          place of ours; `patchelf --remove-rpath` takes it out",

@@ -3,8 +3,9 @@
 //! That they have left their job, which a program that has closed descriptors it does not know cannot say over its PMI
 //! socket; and what they have sent. The memory is here as long as we have it, also when they are gone.
 
+use crate::sys;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use weft_cluster::usage::SentBytes;
 use weft_wire::interface::InterfaceName;
@@ -35,14 +36,14 @@ impl Members {
         let Some(member) = u32::try_from(rank).ok().filter(|member| *member < self.geometry.members) else {
             return false;
         };
-        let states = InterfaceName::ALL.map(|interface| self.state(member, interface));
+        let states: Vec<MemberState> = self.used_by(member).map(|interface| self.state(member, interface)).collect();
         states.contains(&MemberState::Left) && !states.contains(&MemberState::Joined)
     }
 
     /// What a member has sent by all its interfaces; nothing where it shows no status page.
     pub fn sent(&self, member: usize) -> Option<SentBytes> {
         let member = u32::try_from(member).ok().filter(|member| *member < self.geometry.members)?;
-        let mut pages = InterfaceName::ALL.into_iter().filter_map(|interface| self.page(member, interface)).peekable();
+        let mut pages = self.used_by(member).filter_map(|interface| self.page(member, interface)).peekable();
         pages.peek()?;
         let mut sent = SentBytes::default();
         for page in pages {
@@ -60,6 +61,19 @@ impl Members {
             }
         }
         Some(sent)
+    }
+
+    /// The interfaces in whose sections anything stands in the pages of a member: most programs use one or none.
+    fn used_by(&self, member: u32) -> impl Iterator<Item = InterfaceName> {
+        let mut next = 0;
+        InterfaceName::ALL.into_iter().filter(move |interface| {
+            let pages = [member, member + 1].map(|member| self.geometry.mailbox(member));
+            let [begin, end] = pages.map(|at| (self.geometry.section(*interface) + at) as u64);
+            if next < begin {
+                next = sys::next_data(self.segment.as_raw_fd(), begin);
+            }
+            next < end
+        })
     }
 
     fn page(&self, member: u32, interface: InterfaceName) -> Option<Page> {

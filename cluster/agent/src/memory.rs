@@ -43,9 +43,10 @@ impl Kills {
         Self::of(file_of(&groups, Path::new("/sys/fs/cgroup")), log)
     }
 
-    fn of(file: Option<PathBuf>, log: Option<Log>) -> Self {
-        let seen = file.as_deref().and_then(count).unwrap_or(0);
-        Self { file, seen, log }
+    /// A file with what it counts now.
+    fn of(counter: Option<(PathBuf, u64)>, log: Option<Log>) -> Self {
+        let (file, seen) = counter.unzip();
+        Self { file, seen: seen.unwrap_or(0), log }
     }
 
     /// Accounts for one kill, if there is one that has not been accounted for.
@@ -107,8 +108,9 @@ fn victim(line: &str) -> Option<i32> {
     rest.split_once("Killed process ")?.1.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The file with the counter of a process with these groups: in both versions of control groups a line of one file.
-fn file_of(groups: &str, root: &Path) -> Option<PathBuf> {
+/// The file with the counter of a process with these groups, and what it is: in both versions of control groups a line of
+/// one file.
+fn file_of(groups: &str, root: &Path) -> Option<(PathBuf, u64)> {
     let file = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
@@ -121,7 +123,8 @@ fn file_of(groups: &str, root: &Path) -> Option<PathBuf> {
         };
         // In a container the path may be the one outside, and the group's files stand in the mount itself.
         let own = mount.join(path.trim_start_matches('/'));
-        [own, mount].map(|directory| directory.join(name)).into_iter().find(|file| count(file).is_some())
+        let files = [own, mount].map(|directory| directory.join(name));
+        files.into_iter().find_map(|file| count(&file).map(|kills| (file, kills)))
     };
     groups.lines().find_map(file)
 }
@@ -148,11 +151,11 @@ mod tests {
         write(root.join("memory/job/memory.oom_control"), OLD).unwrap();
         write(root.join("slice/job/memory.events"), NEW).unwrap();
         let old = file_of("5:cpu:/\n4:memory:/job\n0::/elsewhere\n", root).unwrap();
-        assert_eq!((old.clone(), count(&old)), (root.join("memory/job/memory.oom_control"), Some(3)));
+        assert_eq!(old, (root.join("memory/job/memory.oom_control"), 3));
         let new = file_of("0::/slice/job\n", root).unwrap();
-        assert_eq!((new.clone(), count(&new)), (root.join("slice/job/memory.events"), Some(1)));
+        assert_eq!(new, (root.join("slice/job/memory.events"), 1));
         write(root.join("memory.events"), NEW).unwrap();
-        assert_eq!(file_of("0::/docker/abc\n", root), Some(root.join("memory.events")), "a container's own mount");
+        assert_eq!(file_of("0::/docker/abc\n", root), Some((root.join("memory.events"), 1)), "a container's own mount");
         assert_eq!(file_of("5:cpu:/\n", root), None);
     }
 
@@ -161,7 +164,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("memory.oom_control");
         write(&file, OLD).unwrap();
-        let mut kills = Kills::of(Some(file.clone()), None);
+        let mut kills = Kills::of(Some((file.clone(), 3)), None);
         assert!(!kills.take_one(), "those before the job are not ours");
         write(&file, OLD.replace('3', "5")).unwrap();
         assert_eq!([kills.take_one(), kills.take_one(), kills.take_one()], [true, true, false]);
@@ -176,8 +179,8 @@ mod tests {
             |pid: i32| format!("3,1,2,-;Memory cgroup out of memory: Killed process {pid} (tail) total-vm:1kB\n");
         write(&file, OLD).unwrap();
         write(&log, record(7)).unwrap();
-        let mut blind = Kills::of(Some(file.clone()), None);
-        let mut kills = Kills::of(Some(file.clone()), Log::open(&log));
+        let mut blind = Kills::of(Some((file.clone(), 3)), None);
+        let mut kills = Kills::of(Some((file.clone(), 3)), Log::open(&log));
         assert_eq!((blind.take_of(7), kills.take_of(7)), (None, None), "what was before does not count");
         write(&file, OLD.replace('3', "5")).unwrap();
         write(&log, format!("{}{}6,3,4,-;eth0: link up\n{}", record(7), record(8), record(99))).unwrap();

@@ -52,13 +52,12 @@ pub fn find(program: &Program) -> Result<PathBuf, ProgramError> {
     check(&path).map(|()| path)
 }
 
-/// Whether the ranks of a program are to have a PMIx server. One of Open MPI's that runs alone needs none.
+/// Whether the ranks of a program that needs these libraries are to have a PMIx server. One of Open MPI's that runs alone needs none.
 ///
 /// # Errors
 /// It needs one, and that is switched off.
-pub fn wants_pmix(path: &Path, ranks: usize, setting: Pmix) -> Result<bool, ProgramError> {
-    let needed = libraries::needed(path);
-    let of_open_mpi = libraries::mpi_among(&needed).filter(|(_, abi)| ranks > 1 && *abi == Abi::OpenMpi);
+pub fn wants_pmix(path: &Path, needed: &[String], ranks: usize, setting: Pmix) -> Result<bool, ProgramError> {
+    let of_open_mpi = libraries::mpi_among(needed).filter(|(_, abi)| ranks > 1 && *abi == Abi::OpenMpi);
     match (setting, of_open_mpi) {
         (Pmix::On, _) | (Pmix::Auto, Some(_)) => Ok(true),
         (Pmix::Off, Some((library, _))) => Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }),

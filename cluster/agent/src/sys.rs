@@ -365,6 +365,17 @@ pub fn has_capabilities(path: &std::path::Path) -> bool {
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
+/// Where the first bytes stand from there on that somebody has written into this memory. Where the kernel does not know,
+/// all may have been written.
+pub fn next_data(memory: RawFd, from: u64) -> u64 {
+    // SAFETY: no memory is passed.
+    match unsafe { system_call!(libc::SYS_lseek, memory, from, libc::SEEK_DATA) } {
+        Ok(at) => at as u64,
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => u64::MAX,
+        Err(_) => from,
+    }
+}
+
 /// Memory that grows by what is written to it (close-on-exec).
 pub fn growing_memory(name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name is a C string.

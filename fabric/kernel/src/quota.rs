@@ -6,13 +6,15 @@
 
 use std::fs::read_to_string;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where control groups are mounted.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The cores that this process's group may keep busy; `None` without a limit.
+/// The cores that this process's group may keep busy; `None` without a limit. It is looked for once.
 pub fn quota() -> Option<f64> {
-    read(Path::new(MOUNT), &read_to_string("/proc/self/cgroup").ok()?)
+    static QUOTA: OnceLock<Option<f64>> = OnceLock::new();
+    *QUOTA.get_or_init(|| read(Path::new(MOUNT), &read_to_string("/proc/self/cgroup").ok()?))
 }
 
 /// `membership` is the text of `/proc/self/cgroup`: lines of `number:controllers:path`, the controllers empty in

@@ -267,7 +267,8 @@ pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
     job.network = job.programs.iter().any(wants_network);
     if job.hosts.is_none() && std::env::var_os(UNIVERSE_VARIABLE).is_none() {
         // A rank that is bound to a core does not see the others.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let cores = weft_kernel::affinity().map_or(1, |mask| mask.len());
+        let cores = weft_kernel::quota().map_or(cores, |quota| cores.min(quota as usize).max(1)).to_string();
         let universe = || (UNIVERSE_VARIABLE.to_owned(), cores.clone());
         job.programs.iter_mut().for_each(|program| program.environment.insert(0, universe()));
     }
