@@ -223,6 +223,11 @@ pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
     Ok(flags & libc::O_NONBLOCK != 0)
 }
 
+/// Whether this host has the address: only then a socket can have it.
+pub fn is_own_address(address: std::net::IpAddr) -> bool {
+    std::net::UdpSocket::bind((address, 0)).is_ok()
+}
+
 /// Lets as many wait at a listener as the kernel allows. The standard library asks for 128, and who comes beyond that
 /// tries again after a second, or gives up.
 ///

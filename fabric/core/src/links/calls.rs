@@ -18,6 +18,8 @@ const DOUBT_NS: u64 = 100 * MS;
 /// A rank that another device has reached answers within this, and so many calls, or datagrams do not get through.
 const DEAF_NS: u64 = 1000 * MS;
 const DEAF_CALLS: u32 = 4;
+/// A rank whose ports nobody has on this host, for so long, has ended.
+const REFUSED_NS: u64 = 300 * MS;
 /// Who is deaf is called again after this; then after twice as long each time, up to the most.
 const AGAIN_NS: u64 = 1000 * MS;
 const MOST_AGAIN_NS: u64 = 30_000 * MS;
@@ -35,6 +37,8 @@ pub struct Calls {
     addresses: Vec<(SocketAddr, Option<(io::Error, bool)>)>,
     doubted: bool,
     told: bool,
+    /// Since when nobody has any of the ports, as our own kernel says.
+    refused_ns: Option<u64>,
     /// Since when another device reaches it, and how often it was called since.
     linked: Option<(u64, u32)>,
 }
@@ -50,6 +54,7 @@ impl Calls {
             addresses: place.addresses.iter().map(|address| (*address, None)).collect(),
             doubted: false,
             told: false,
+            refused_ns: None,
             linked: None,
         }
     }
@@ -120,6 +125,20 @@ impl Calls {
         self.addresses.iter().all(|(_, said)| matches!(said, Some((_, true))))
     }
 
+    /// Whether the rank has ended, since nobody has its ports. Our own kernel says so of ports of this host alone.
+    pub fn is_refused(&mut self, now_ns: u64) -> bool {
+        let is_refusal = |said: &(io::Error, bool)| said.1 && said.0.kind() == io::ErrorKind::ConnectionRefused;
+        let all =
+            !self.addresses.is_empty() && self.addresses.iter().all(|(_, said)| said.as_ref().is_some_and(is_refusal));
+        match all {
+            true => now_ns - *self.refused_ns.get_or_insert(now_ns) >= REFUSED_NS,
+            false => {
+                self.refused_ns = None;
+                false
+            }
+        }
+    }
+
     /// What happened at each address.
     pub fn story(&self) -> String {
         if self.addresses.is_empty() {
@@ -159,6 +178,19 @@ mod tests {
         let story = calls.story();
         assert!(calls.is_hopeless() && story.contains("10.0.0.1:5: Network is unreachable"), "{story}");
         assert!(story.contains("10.0.1.1:5: No route"), "{story}");
+    }
+
+    #[test]
+    fn a_rank_whose_ports_nobody_has_on_this_host_has_ended() {
+        let error = || io::Error::from_raw_os_error(libc::ECONNREFUSED);
+        let mut calls = calls(&["127.0.0.1:5", "10.0.1.1:5"]);
+        let [first, second] = [0, 1].map(|at: usize| calls.addresses[at].0);
+        calls.handle_report(&first, error(), true);
+        calls.handle_report(&second, error(), false);
+        assert!(!calls.is_refused(0) && !calls.is_refused(REFUSED_NS), "anybody can say that");
+        calls.handle_report(&second, error(), true);
+        assert!(!calls.is_refused(7) && !calls.is_refused(REFUSED_NS), "it may be by chance");
+        assert!(calls.is_refused(REFUSED_NS + 7));
     }
 
     #[test]

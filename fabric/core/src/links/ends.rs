@@ -92,7 +92,9 @@ impl Links {
             return;
         }
         let (seconds, error) = (LOST_NS / 1_000_000_000, &trouble.error);
-        if trouble.is_own {
+        if trouble.is_refusal() {
+            self.lose(rank, "nobody has its port any more, so its process has ended");
+        } else if trouble.is_own {
             let why = format!("there is no way to it for {seconds} s: {error}");
             self.lose(rank, &why);
         } else if !std::mem::replace(&mut trouble.told, true) {

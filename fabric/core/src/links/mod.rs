@@ -23,8 +23,8 @@
 //!   new, whereas a call may be one that somebody has recorded, and changes nothing.
 //! - *Silence is not death.* A rank that computes looks at no socket, perhaps for minutes. The launcher knows of ranks
 //!   that end, and ends the job. A rank is lost here only where our own kernel says for ten seconds that there is no way
-//!   to it, or where it breaks the rules. What a message of the network says (ICMP) anybody may have sent: it is told,
-//!   and decides nothing.
+//!   to it, or that nobody has its port on this host any more, or where it breaks the rules. What a message of the network
+//!   says (ICMP) anybody may have sent: it is told, and decides nothing.
 //!
 //! - *Before the first packet* a rank is called with a sealed hello. One that answers only over TCP is spoken to there,
 //!   and is called on now and then, so that a path that opens later is used.

@@ -87,11 +87,12 @@ impl Links {
             fallback.doubts.extend(calls.has_doubt(now_ns).then_some(rank));
             return;
         }
-        if !calls.has_notice(now_ns) {
+        let is_refused = calls.is_refused(now_ns);
+        if !is_refused && !calls.has_notice(now_ns) {
             return;
         }
         let (story, host) = (calls.story(), &peer.place.host);
-        if calls.is_hopeless() {
+        if is_refused || calls.is_hopeless() {
             let story = format!("rank {rank} on host {host} cannot be reached by udp: {story}");
             peer.standing = Standing::Lost;
             self.faults.push(PeerFault::Lost { peer: rank, story });

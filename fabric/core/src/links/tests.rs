@@ -260,6 +260,24 @@ fn what_anybody_can_say_about_a_silent_rank_ends_nothing_and_is_told_once() {
     assert!(links.faults[0].to_string().contains("Network is unreachable"), "{}", links.faults[0]);
 }
 
+/// It has answered a call, and was gone before anything came of that.
+#[test]
+fn a_rank_of_this_host_whose_port_nobody_has_is_lost_soon() {
+    let (_sockets, [mut links, _], _) = pair();
+    let begin_ns = sys::now_ns();
+    for times in 0..5 {
+        assert!(!links.has_ended(1), "{times}: it may be by chance");
+        let now_ns = begin_ns + times * 100_000_000;
+        links.handle_trouble(1, io::Error::from_raw_os_error(libc::ECONNREFUSED), true, now_ns);
+        links.look_for_end(1, now_ns);
+        if links.has_ended(1) {
+            assert_eq!(times, 3);
+            break;
+        }
+    }
+    assert!(links.has_ended(1) && links.faults[0].to_string().contains("its process has ended"));
+}
+
 #[test]
 fn a_forged_refusal_does_not_cut_a_farewell_short() {
     let (_sockets, [mut links, _], _) = pair();

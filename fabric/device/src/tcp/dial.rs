@@ -5,11 +5,11 @@
 //! the connection is waited for as long as that takes, and only where no connection comes about there is a limit.
 //!
 //! Addresses are tried a tenth of a second apart. A rank is given up after 12 seconds, with a line that names each
-//! address and what happened there.
+//! address and what happened there; sooner where nobody listens any more at any of them.
 
 use super::epoll::{Epoll, Token, Watch};
 use super::socket::{Read, Socket};
-use crate::kernel;
+use crate::{kernel, sys};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,9 +31,13 @@ const LIMIT_NS: u64 = 12_000 * MS;
 
 /// A peer that listened has ended where every address has refused connections for so long.
 const REFUSED_NS: u64 = 3_000 * MS;
+/// The same of an address of this host, which no fault of a network keeps from answering.
+const REFUSED_HERE_NS: u64 = 200 * MS;
 
 /// An address is tried so often at least.
 const TRIES: u32 = 3;
+/// One of this host.
+const TRIES_HERE: u32 = 2;
 
 /// One that was never used. The keys of an encrypted connection are made from it, so for those nothing but chance will do.
 ///
@@ -80,6 +84,8 @@ struct Attempt {
     refused: bool,
     /// The first and the last time in a row.
     refusals_ns: Option<(u64, u64)>,
+    /// Whether it is an address of this host, once it has refused.
+    is_here: Option<bool>,
     cause: Option<String>,
     /// The keys of the connection, where it is encrypted and both have proven themselves.
     session: Option<Session>,
@@ -122,8 +128,9 @@ pub struct Dial {
     noticed: bool,
     /// Of the two sides this one chooses which connection stays.
     leads: bool,
-    /// A peer that listened before anybody heard of it: where nobody listens any more it has ended.
-    listened: bool,
+    /// It is given up soon where nobody listens any more. All listen before anybody hears of them; but within a job faults
+    /// of the network are ridden out first.
+    gives_up_soon: bool,
 }
 
 /// What time has brought.
@@ -150,18 +157,26 @@ impl Dial {
             failures: 0,
             refused: false,
             refusals_ns: None,
+            is_here: None,
             cause: None,
             session: None,
             differs: false,
         };
         let attempts = addresses.iter().enumerate().map(attempt).collect();
-        let (noticed, listened, leads) = (false, false, from < to);
-        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed, leads, listened }
+        let (noticed, gives_up_soon, leads) = (false, false, from < to);
+        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed, leads, gives_up_soon }
     }
 
     /// The same to a process of another job, where not the ranks say who of the two chooses.
     pub fn for_another_job(self, leads: bool) -> Self {
-        Self { leads, listened: true, ..self }
+        Self { leads, gives_up_soon: true, ..self }
+    }
+
+    /// All addresses are those of another host.
+    #[cfg(test)]
+    pub fn elsewhere(mut self) -> Self {
+        self.attempts.iter_mut().for_each(|attempt| attempt.is_here = Some(false));
+        self
     }
 
     /// When [`Self::handle_time`] has something to do next.
@@ -206,7 +221,8 @@ impl Dial {
 
     /// Whether the peer counts as ended, because nobody listens at any address.
     fn has_ended(&self) -> bool {
-        self.listened && !self.attempts.is_empty() && self.attempts.iter().all(Attempt::is_deserted)
+        let is_deserted = |attempt: &Attempt| attempt.is_deserted(self.gives_up_soon);
+        !self.attempts.is_empty() && self.attempts.iter().all(is_deserted)
     }
 
     fn is_connected(&self) -> bool {
@@ -284,6 +300,9 @@ impl Dial {
         attempt.cause = Some(cause);
         let first_ns = attempt.refusals_ns.map_or(now_ns, |(first_ns, _)| first_ns);
         attempt.refusals_ns = attempt.refused.then_some((first_ns, now_ns));
+        if attempt.refused {
+            attempt.is_here.get_or_insert_with(|| sys::is_own_address(attempt.address.ip()));
+        }
         // Nobody need wait for this one any more.
         let untried = self.attempts.iter_mut().find(|attempt| attempt.failures == 0);
         if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
@@ -309,9 +328,14 @@ impl Attempt {
     }
 
     /// Whether nobody listens there, and that is not by chance: for a moment a host may refuse what it takes again.
-    fn is_deserted(&self) -> bool {
-        let is_over = self.failures >= TRIES && matches!(self.stage, Stage::Waiting { .. });
-        is_over && self.refusals_ns.is_some_and(|(first_ns, last_ns)| last_ns.saturating_sub(first_ns) >= REFUSED_NS)
+    fn is_deserted(&self, also_elsewhere: bool) -> bool {
+        let (tries, least_ns) = match self.is_here {
+            Some(true) => (TRIES_HERE, REFUSED_HERE_NS),
+            _ if also_elsewhere => (TRIES, REFUSED_NS),
+            _ => return false,
+        };
+        let is_over = self.failures >= tries && matches!(self.stage, Stage::Waiting { .. });
+        is_over && self.refusals_ns.is_some_and(|(first_ns, last_ns)| last_ns.saturating_sub(first_ns) >= least_ns)
     }
 
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {

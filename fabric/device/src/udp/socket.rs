@@ -7,7 +7,7 @@ use crate::kernel::{self, checked};
 use crate::sys;
 use crate::tcp::socket::Address;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// What the kernel is asked to keep in each direction; it gives as much of it as its limits allow.
@@ -248,15 +248,10 @@ impl Socket {
                 libc::SO_EE_ORIGIN_LOCAL => true,
                 // Such as that a neighbour does not answer. The kernel takes nothing from elsewhere that says to be of
                 // this host.
-                _ => control.offender.read().is_some_and(|offender| is_own_address(offender.ip())),
+                _ => control.offender.read().is_some_and(|offender| sys::is_own_address(offender.ip())),
             };
         Some(Report { address, error: io::Error::from_raw_os_error(error), is_own })
     }
-}
-
-/// Whether this host has the address: only then a socket can have it.
-fn is_own_address(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Bytes that the interface towards `address` carries in one packet, headers of IP included, if the kernel knows.

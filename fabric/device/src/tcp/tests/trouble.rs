@@ -220,11 +220,10 @@ fn who_takes_connections_and_never_answers_is_told_of_in_the_end() {
     assert_eq!(notices, 1);
 }
 
-/// A host may refuse connections for a moment, such as one whose firewall is being loaded.
-#[test]
-fn a_process_of_another_job_has_ended_where_it_was_refused_for_seconds_and_not_before() {
+/// Where nobody listens: when it is given up, after how many tries, and what is told then.
+fn refused(with: impl FnOnce(Dial) -> Dial) -> (u64, u32, String) {
     let refused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-    let mut dial = Dial::new(0, 1, false, &[refused], 0).for_another_job(true);
+    let mut dial = with(Dial::new(0, 1, false, &[refused], 0));
     let epoll = Arc::new(Epoll::new().expect("a set"));
     let mut now_ns = 0;
     let story = loop {
@@ -238,12 +237,31 @@ fn a_process_of_another_job_has_ended_where_it_was_refused_for_seconds_and_not_b
         }
         match due {
             Due::Unreachable(story) => break story,
-            _ => assert!(now_ns < 5 * SECOND_NS, "not given up"),
+            _ => assert!(now_ns < 15 * SECOND_NS, "not given up"),
         }
         now_ns = dial.next_ns().max(now_ns + 1);
     };
+    (now_ns, dial.tries(), story)
+}
+
+/// A host may refuse connections for a moment, such as one whose firewall is being loaded.
+#[test]
+fn a_process_of_another_job_has_ended_where_it_was_refused_for_seconds_and_not_before() {
+    let (now_ns, tries, story) = refused(|dial| dial.for_another_job(true).elsewhere());
     assert!((3 * SECOND_NS..5 * SECOND_NS).contains(&now_ns), "{now_ns} ns");
-    assert!(dial.tries() >= 4 && story.contains("refused"), "{story}");
+    assert!(tries >= 4 && story.contains("refused"), "{story}");
+}
+
+/// No network is between.
+#[test]
+fn a_process_of_this_host_has_ended_where_it_was_refused_twice() {
+    for kin in [false, true] {
+        let (now_ns, tries, story) = refused(|dial| if kin { dial } else { dial.for_another_job(true) });
+        assert!((SECOND_NS / 5..SECOND_NS / 2).contains(&now_ns), "{now_ns} ns");
+        assert!(tries == 2 && story.contains("refused"), "{story}");
+    }
+    let (now_ns, ..) = refused(Dial::elsewhere);
+    assert!(now_ns >= 12 * SECOND_NS, "{now_ns} ns: faults of a network are ridden out within a job");
 }
 
 /// A rank may have computed for an hour before its network fails for a moment.
