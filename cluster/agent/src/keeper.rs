@@ -26,6 +26,9 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Between two looks at them.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What ranks have started that end well may end by itself for so long.
+const GRACE: Duration = Duration::from_millis(300);
+
 /// One rank, ready to be started.
 pub struct Start {
     pub command: Command,
@@ -103,6 +106,7 @@ impl Keeper {
         family.tell_of_faults();
         // Nobody who does not read what we say shall keep us from that.
         family.ranks.clear();
+        family.await_the_rest(&child_signals);
         let leftovers = kill_descendants(&child_signals, |pid, usage| family.account(pid, usage));
         family.tell_of_the_rest();
         family.link.send(Message::Over { leftovers });
@@ -119,6 +123,8 @@ struct Family {
     all: HashMap<i32, (usize, Instant)>,
     /// Ranks whose end (or failure to start) has not been told.
     waiting: usize,
+    /// One could not be started, or has failed.
+    has_failed: bool,
     /// What has been used by those who were not ranks, for the ranks that left them behind.
     left: HashMap<Option<usize>, RankUsage>,
     faults: FaultWatch,
@@ -130,7 +136,7 @@ struct Family {
 impl Family {
     fn new(waiting: usize, link: Link, faults: FaultWatch) -> Self {
         let (ranks, all, left) = Default::default();
-        Self { ranks, all, waiting, left, faults, link, kills: Kills::here() }
+        Self { ranks, all, waiting, has_failed: false, left, faults, link, kills: Kills::here() }
     }
 
     /// Starts the ranks in order; answers false when the launcher wants the end meanwhile.
@@ -147,6 +153,7 @@ impl Family {
                 }
                 Err(error) => {
                     self.waiting -= 1;
+                    self.has_failed = true;
                     let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
                     self.link.send(Message::NotStarted { rank, errno });
                 }
@@ -193,7 +200,25 @@ impl Family {
         ended.sort_by_key(|(_, exit)| matches!(exit, Exit::Code(_)));
         for (rank, exit) in ended {
             self.waiting -= 1;
+            self.has_failed |= exit != Exit::Code(0);
             self.link.send(Message::Ended { rank, exit });
+        }
+    }
+
+    /// Waits a moment for what the ranks have started, where all of them have ended well: it may be about to end, and is
+    /// left behind if it does not.
+    fn await_the_rest(&mut self, child_signals: &OwnedFd) {
+        let begun = Instant::now();
+        while self.waiting == 0 && !self.has_failed && begun.elapsed() < GRACE && self.obey() {
+            loop {
+                match collect_one(&mut |pid, usage| self.account(pid, usage)) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return,
+                }
+            }
+            let _ = await_events(child_signals.as_raw_fd(), libc::POLLIN, Some(LOOK));
+            while sys::read_signal(child_signals).is_some() {}
         }
     }
 
