@@ -105,9 +105,16 @@ impl PvmLibrary {
         self.frozen.clear();
         self.meetings.clear();
         if let Some(task) = self.task.take() {
+            let of = task.identity.ends_with.clone();
             self.directly = Some(task.into_directly());
             let tid = pvmmytid.swap(-1, Ordering::Relaxed);
-            eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: its daemon is gone");
+            let why = match std::env::var("WEFT_JOB").unwrap_or_default() {
+                own if of.is_empty() || of == own => "its daemon is gone".to_owned(),
+                _ => format!(
+                    "job {of} had started it, and ends it; PVM_VMID gives a job one of its own, and one of 'weft pvm' stays"
+                ),
+            };
+            eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: {why}");
         }
         Error::SYS_ERR
     }

@@ -39,6 +39,8 @@ pub struct DaemonPlan {
     pub name: String,
     /// It ends by `halt` alone.
     pub stays: bool,
+    /// The job that has started it, and ends all that it has started.
+    pub ends_with: String,
     /// The command that starts the daemon of another host, named as in a hostfile; it is to run [`serve_far`].
     pub far: FarCommand,
 }
@@ -77,7 +79,7 @@ pub fn run(plan: DaemonPlan) -> io::Result<()> {
         door => door?,
     };
     FirstDaemon {
-        machine: VirtualMachine::new(&plan.name, plan.stays),
+        machine: VirtualMachine::new(&plan.name, plan.stays, &plan.ends_with),
         hand: Hand::new(door),
         far: BTreeMap::new(),
         plan,

@@ -179,6 +179,8 @@ record! {
         prints_to: Destination,
         /// The machine has several hosts: it is to show a card for all of them.
         is_wide: bool,
+        /// The job with which the machine ends, since a rank of it has started the daemon.
+        ends_with: String,
     }
 }
 

@@ -47,7 +47,8 @@ pub fn commands() -> String {
 pub fn main(given: &MachineArguments) -> Result<i32> {
     if given.daemon {
         let name = given.name.clone().unwrap_or_else(host_name);
-        let plan = DaemonPlan { name, stays: given.stay, far: Box::new(far::command) };
+        let ends_with = std::env::var(weft_agent::JOB_VARIABLE).unwrap_or_default();
+        let plan = DaemonPlan { name, stays: given.stay, ends_with, far: Box::new(far::command) };
         daemon::run(plan).context("cannot be the daemon of a virtual machine")?;
     } else if given.far {
         daemon::serve_far().context("cannot be the daemon of a virtual machine")?;

@@ -49,13 +49,15 @@ pub struct VirtualMachine {
     orders: VecDeque<(u32, Order)>,
     /// It does not end with its last task.
     stays: bool,
+    /// The job that it ends with all the same.
+    ends_with: String,
     had_tasks: bool,
     has_ended: bool,
 }
 
 impl VirtualMachine {
-    /// A machine of the host of this name.
-    pub fn new(name: &str, stays: bool) -> Self {
+    /// A machine of the host of this name, which ends with a job, if one is named.
+    pub fn new(name: &str, stays: bool, ends_with: &str) -> Self {
         Self {
             hosts: MachineHosts::new(name),
             tasks: Tasks::default(),
@@ -69,6 +71,7 @@ impl VirtualMachine {
             notices: Notices::default(),
             orders: VecDeque::new(),
             stays,
+            ends_with: ends_with.to_owned(),
             had_tasks: false,
             has_ended: false,
         }

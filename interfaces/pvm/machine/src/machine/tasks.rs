@@ -238,6 +238,7 @@ impl VirtualMachine {
             siblings: task.siblings.clone(),
             prints_to: task.prints_to.clone(),
             is_wide: task.has_card && self.hosts.are_several(),
+            ends_with: self.ends_with.clone(),
         };
         self.clients.insert(client, Some(number));
         self.had_tasks = true;

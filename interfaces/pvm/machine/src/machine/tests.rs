@@ -15,7 +15,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { machine: VirtualMachine::new("first", false), told: HashMap::new(), orders: Vec::new() }
+        Self { machine: VirtualMachine::new("first", false, ""), told: HashMap::new(), orders: Vec::new() }
     }
 
     fn see(&mut self, host: u32, seen: Seen) {
