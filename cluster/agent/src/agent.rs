@@ -338,7 +338,7 @@ impl Prepared {
         let (ours, starts, faults) = descriptors::connect(&self.job, here, self.cores.take())?;
         let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
-        Ok((ours, Keeper { starts, inherit, limits: self.limits, mask, faults }))
+        Ok((ours, Keeper { starts, inherit, limits: self.limits, mask, faults, grace: keeper::GRACE }))
     }
 }
 

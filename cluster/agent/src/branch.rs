@@ -12,6 +12,7 @@ use crate::{LaunchError, descriptors, sys};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use weft_cluster::frame::{Channel, Frame, Stream};
 
 /// The ends of a command's input, output and error, and which streams these are.
@@ -49,7 +50,8 @@ impl Branch {
         }
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
         let (kept, relay) =
-            Keeper { starts, inherit: Vec::new(), limits, mask, faults: FaultPlan::default() }.start(relay)?;
+            Keeper { starts, inherit: Vec::new(), limits, mask, faults: FaultPlan::default(), grace: Duration::ZERO }
+                .start(relay)?;
         Ok((Self { kept: Some(kept) }, relay))
     }
 

@@ -134,8 +134,14 @@ fn start_commands(
         let over = parents[number].map(|parent| hosts.names[parent].clone());
         list.push(Host::new(name, ranks, (shown, over), near));
     }
-    let keeper =
-        Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before(), faults: FaultPlan::default() };
+    let keeper = Keeper {
+        starts,
+        inherit: Vec::new(),
+        limits,
+        mask: signals.mask_before(),
+        faults: FaultPlan::default(),
+        grace: Duration::ZERO,
+    };
     let (kept, (list, tree)) = keeper.start((list, tree))?;
     Ok((Guard { kept }, list, tree))
 }

@@ -26,8 +26,8 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Between two looks at them.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What ranks have started that end well may end by itself for so long.
-const GRACE: Duration = Duration::from_millis(300);
+/// What ranks have started, such as tasks that are about to end, may end by itself for so long where all have ended well.
+pub const GRACE: Duration = Duration::from_millis(300);
 
 /// One rank, ready to be started.
 pub struct Start {
@@ -60,6 +60,8 @@ pub struct Keeper {
     pub mask: sys::SignalSet,
     /// What is to be found out where they fail.
     pub faults: FaultPlan,
+    /// How long what they have started may end by itself where all have ended well.
+    pub grace: Duration,
 }
 
 /// A keeper as its parent sees it.
@@ -86,7 +88,7 @@ impl Keeper {
 
     /// Lives as the keeper; returns when nothing of the job is left.
     fn keep(self, link: Link) {
-        let Self { starts, inherit, limits, mask, faults } = self;
+        let Self { starts, inherit, limits, mask, faults, grace } = self;
         // Failure of any of these leaves a keeper that is easier to kill, but one that works.
         let _ = sys::own_group();
         let _ = sys::SignalSet::all().block();
@@ -106,7 +108,7 @@ impl Keeper {
         family.tell_of_faults();
         // Nobody who does not read what we say shall keep us from that.
         family.ranks.clear();
-        family.await_the_rest(&child_signals);
+        family.await_the_rest(&child_signals, grace);
         let leftovers = kill_descendants(&child_signals, |pid, usage| family.account(pid, usage));
         family.tell_of_the_rest();
         family.link.send(Message::Over { leftovers });
@@ -207,9 +209,9 @@ impl Family {
 
     /// Waits a moment for what the ranks have started, where all of them have ended well: it may be about to end, and is
     /// left behind if it does not.
-    fn await_the_rest(&mut self, child_signals: &OwnedFd) {
+    fn await_the_rest(&mut self, child_signals: &OwnedFd, grace: Duration) {
         let begun = Instant::now();
-        while self.waiting == 0 && !self.has_failed && begun.elapsed() < GRACE && self.obey() {
+        while self.waiting == 0 && !self.has_failed && begun.elapsed() < grace && self.obey() {
             loop {
                 match collect_one(&mut |pid, usage| self.account(pid, usage)) {
                     Ok(Some(_)) => {}

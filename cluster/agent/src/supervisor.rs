@@ -155,7 +155,7 @@ pub fn run(mut job: Job) -> Result<Finished, LaunchError> {
     let signals = Signals::take().map_err(LaunchError::system("signals"))?;
     let members = Members::of(&job.inherit);
     let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
-    let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before(), faults };
+    let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before(), faults, grace: keeper::GRACE };
     // The claims stay with the keeper too: they hold until the last of both is gone.
     let (kept, (ours, signals)) = keeper.start((ours, signals))?;
     let way = Way::Near { kept, unsent: Vec::new() };

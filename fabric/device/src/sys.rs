@@ -223,10 +223,20 @@ pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
     Ok(flags & libc::O_NONBLOCK != 0)
 }
 
-/// Whether this host has the address: only then a socket can have it.
+/// Whether this host has the address: then it talks to that with the same one. (A socket may be bound to another host's, where
+/// the site allows that: `ip_nonlocal_bind`.)
 pub fn is_own_address(address: std::net::IpAddr) -> bool {
-    std::net::UdpSocket::bind((address, 0)).is_ok()
+    let any: std::net::IpAddr =
+        if address.is_ipv4() { std::net::Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+    let towards = std::net::UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, DISCARD))?;
+        socket.local_addr()
+    });
+    towards.is_ok_and(|own| own.ip() == address)
 }
+
+/// A port to which nothing is sent.
+const DISCARD: u16 = 9;
 
 /// Lets as many wait at a listener as the kernel allows. The standard library asks for 128, and who comes beyond that
 /// tries again after a second, or gives up.

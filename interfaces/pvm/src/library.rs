@@ -111,7 +111,8 @@ impl PvmLibrary {
             let why = match std::env::var("WEFT_JOB").unwrap_or_default() {
                 own if of.is_empty() || of == own => "its daemon is gone".to_owned(),
                 _ => format!(
-                    "job {of} had started it, and ends it; PVM_VMID gives a job one of its own, and one of 'weft pvm' stays"
+                    "its daemon is gone; job {of} had started it, and ends it when it ends itself; PVM_VMID gives a job one \
+                     of its own, and one of 'weft pvm' stays"
                 ),
             };
             eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: {why}");

@@ -79,7 +79,8 @@ fn orphans_of_ranks_that_succeed_are_ended_too_and_told() {
 /// As tasks that a rank has spawned, and that end when it has all that they had to say.
 #[test]
 fn who_is_about_to_end_with_the_ranks_ends_by_itself() {
-    let script = "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo late) &";
+    // It reads until nobody has the other end any more, which the rank takes with it.
+    let script = "pipe=$(mktemp -u); mkfifo $pipe; (read word < $pipe; echo late) & exec 3> $pipe; rm $pipe";
     let output = weft_run("-n 2").args(["sh", "-c", script]).output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert_eq!((output.status.code(), &*out, &*err), (Some(0), "late\nlate\n", ""));

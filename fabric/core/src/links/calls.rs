@@ -18,8 +18,9 @@ const DOUBT_NS: u64 = 100 * MS;
 /// A rank that another device has reached answers within this, and so many calls, or datagrams do not get through.
 const DEAF_NS: u64 = 1000 * MS;
 const DEAF_CALLS: u32 = 4;
-/// A rank whose ports nobody has on this host, for so long, has ended.
+/// A rank whose ports nobody has on this host, for so long and as often at each, has ended.
 const REFUSED_NS: u64 = 300 * MS;
+const REFUSALS: usize = 2;
 /// Who is deaf is called again after this; then after twice as long each time, up to the most.
 const AGAIN_NS: u64 = 1000 * MS;
 const MOST_AGAIN_NS: u64 = 30_000 * MS;
@@ -39,6 +40,8 @@ pub struct Calls {
     told: bool,
     /// Since when nobody has any of the ports, as our own kernel says.
     refused_ns: Option<u64>,
+    /// How often it has said so.
+    refusals: usize,
     /// Since when another device reaches it, and how often it was called since.
     linked: Option<(u64, u32)>,
 }
@@ -55,6 +58,7 @@ impl Calls {
             doubted: false,
             told: false,
             refused_ns: None,
+            refusals: 0,
             linked: None,
         }
     }
@@ -106,6 +110,7 @@ impl Calls {
         if let Some((_, said)) = self.addresses.iter_mut().find(|(other, _)| other == address)
             && (is_own || !matches!(said, Some((_, true))))
         {
+            self.refusals += usize::from(is_own && error.kind() == io::ErrorKind::ConnectionRefused);
             *said = Some((error, is_own));
         }
     }
@@ -130,13 +135,12 @@ impl Calls {
         let is_refusal = |said: &(io::Error, bool)| said.1 && said.0.kind() == io::ErrorKind::ConnectionRefused;
         let all =
             !self.addresses.is_empty() && self.addresses.iter().all(|(_, said)| said.as_ref().is_some_and(is_refusal));
-        match all {
-            true => now_ns - *self.refused_ns.get_or_insert(now_ns) >= REFUSED_NS,
-            false => {
-                self.refused_ns = None;
-                false
-            }
+        if !all {
+            (self.refused_ns, self.refusals) = (None, 0);
+            return false;
         }
+        let lasts = now_ns - *self.refused_ns.get_or_insert(now_ns) >= REFUSED_NS;
+        lasts && self.refusals >= REFUSALS * self.addresses.len()
     }
 
     /// What happened at each address.
@@ -190,6 +194,10 @@ mod tests {
         assert!(!calls.is_refused(0) && !calls.is_refused(REFUSED_NS), "anybody can say that");
         calls.handle_report(&second, error(), true);
         assert!(!calls.is_refused(7) && !calls.is_refused(REFUSED_NS), "it may be by chance");
+        assert!(!calls.is_refused(REFUSED_NS + 7), "each has said so once");
+        for at in [first, second] {
+            calls.handle_report(&at, error(), true);
+        }
         assert!(calls.is_refused(REFUSED_NS + 7));
     }
 

@@ -247,8 +247,11 @@ impl Socket {
             && match control.error.ee_origin {
                 libc::SO_EE_ORIGIN_LOCAL => true,
                 // Such as that a neighbour does not answer. The kernel takes nothing from elsewhere that says to be of
-                // this host.
-                _ => control.offender.read().is_some_and(|offender| sys::is_own_address(offender.ip())),
+                // this host. That nobody has a port it knows of this host alone: of another one a filter of ours says so.
+                _ => {
+                    control.offender.read().is_some_and(|offender| sys::is_own_address(offender.ip()))
+                        && (error != libc::ECONNREFUSED || sys::is_own_address(address.ip()))
+                }
             };
         Some(Report { address, error: io::Error::from_raw_os_error(error), is_own })
     }
