@@ -110,7 +110,10 @@ impl Calls {
         if let Some((_, said)) = self.addresses.iter_mut().find(|(other, _)| other == address)
             && (is_own || !matches!(said, Some((_, true))))
         {
-            self.refusals += usize::from(is_own && error.kind() == io::ErrorKind::ConnectionRefused);
+            let is_refusal = is_own && error.kind() == io::ErrorKind::ConnectionRefused;
+            if is_own {
+                self.refusals = if is_refusal { self.refusals + 1 } else { 0 };
+            }
             *said = Some((error, is_own));
         }
     }
@@ -136,7 +139,7 @@ impl Calls {
         let all =
             !self.addresses.is_empty() && self.addresses.iter().all(|(_, said)| said.as_ref().is_some_and(is_refusal));
         if !all {
-            (self.refused_ns, self.refusals) = (None, 0);
+            self.refused_ns = None;
             return false;
         }
         let lasts = now_ns - *self.refused_ns.get_or_insert(now_ns) >= REFUSED_NS;

@@ -454,7 +454,7 @@ fn a_peer_that_no_address_leads_to_is_given_up_with_the_story_of_each() {
     let places = listeners(2).1;
     let addresses: Vec<SocketAddr> = places.iter().map(|place| place.addresses[0]).collect();
     let epoll = Arc::new(Epoll::new().expect("a set"));
-    let mut dial = Dial::new(0, 1, false, &addresses, 5);
+    let mut dial = Dial::new(0, 1, false, &addresses, 5).elsewhere();
     let (mut now_ns, mut noticed_ns, mut steps) = (5, 0, 0);
     let story = loop {
         match dial.handle_time(now_ns, &epoll, |index| index as u64) {
