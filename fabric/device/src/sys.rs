@@ -223,20 +223,23 @@ pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
     Ok(flags & libc::O_NONBLOCK != 0)
 }
 
-/// Whether this host has the address: then it talks to that with the same one. (A socket may be bound to another host's, where
-/// the site allows that: `ip_nonlocal_bind`.)
+/// Whether this host has the address: only then a socket can have it, unless the site lets sockets have any
+/// (`ip_nonlocal_bind`). Then it must be the one by which this host talks to it, which a second one of an interface is not.
 pub fn is_own_address(address: std::net::IpAddr) -> bool {
-    let any: std::net::IpAddr =
-        if address.is_ipv4() { std::net::Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
-    let towards = std::net::UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect((address, DISCARD))?;
-        socket.local_addr()
-    });
-    towards.is_ok_and(|own| own.ip() == address)
+    let taken = std::net::UdpSocket::bind((address, 0));
+    let version = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+    let setting = std::fs::read_to_string(format!("/proc/sys/net/{version}/ip_nonlocal_bind")).unwrap_or_default();
+    taken.is_ok() && (setting.trim() != "1" || talks_to_itself(address).unwrap_or(false))
 }
 
-/// A port to which nothing is sent.
-const DISCARD: u16 = 9;
+fn talks_to_itself(address: std::net::IpAddr) -> io::Result<bool> {
+    /// Nothing is sent there.
+    const DISCARD: u16 = 9;
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = std::net::UdpSocket::bind(any)?;
+    socket.connect((address, DISCARD))?;
+    Ok(socket.local_addr()?.ip() == address)
+}
 
 /// Lets as many wait at a listener as the kernel allows. The standard library asks for 128, and who comes beyond that
 /// tries again after a second, or gives up.
