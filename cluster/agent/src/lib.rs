@@ -20,7 +20,7 @@
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;
-//! - nothing is ever made in a file system, except what the user asks for with [`Output`] and [`Hosts::stage`];
+//! - nothing is made in a file system, except what the user asks for: [`Output`], [`Hosts::stage`], folders of cores;
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!

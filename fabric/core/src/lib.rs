@@ -16,8 +16,8 @@
 //! - [`region`] is memory of any size for the same, and copies into the memory of a process of this host.
 //! - [`events`] tells tools of what happens inside.
 //!
-//! Not here: communicators, datatypes, windows (interfaces), collectives' algorithms (`weft-collective`), rings and
-//! system calls (devices).
+//! Not here: communicators, datatypes, windows (interfaces), collectives' algorithms (`weft-collective`), rings, and
+//! what the kernel is asked for on the way of data (devices).
 //!
 //! Invariants:
 //! - Buffers of an operation belong to the fabric until its request is complete (BUFFER-LIVES).

@@ -10,7 +10,7 @@ use crate::stage::{Outcome, Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "sanitize",
-    meaning: "the tests of the rooms with unsafe code, under the address sanitizer",
+    meaning: "the tests of fabric, data, collectives and MPI, under the address sanitizer",
     needs: &[],
     gate: false,
     run,

@@ -2,8 +2,8 @@
 //!
 //! With *grant-copy* the bytes go straight out of the sender's memory into the receiver's, once. Both sides take chunks
 //! from a shared counter in a copy slot, so whoever has time copies. A message that finds no slot free waits for one.
-//! With *grant-stream* the sender streams the bytes through the bulk area of the pair. Which of them it is, the selector
-//! says ([`Rules::answer`](weft_protocol::selector::Rules::answer)).
+//! With *grant-stream* the sender streams the bytes through the bulk area of the pair, or over a connection. Which of
+//! them it is, the selector says ([`Rules::answer`](weft_protocol::selector::Rules::answer)).
 //!
 //! The start tries on the process itself whether copying works. If the kernel refuses it later, for another process,
 //! that message is streamed again from its beginning, and this process asks for no more copies (decision 6).
