@@ -212,10 +212,11 @@ fn introduce() -> io::Result<(DaemonClient, Identity)> {
     let mut last: io::Error = ErrorKind::ConnectionRefused.into();
     for call in 0..if is_first { CALLS } else { CALLS_ELSEWHERE } {
         match DaemonClient::connect() {
-            Ok(mut client) => match client.ask(&Request::Enrol { who: who.clone() }) {
+            Ok(mut client) => match client.enrol(who.clone()) {
                 Ok(Answer::Enrolled { identity }) => return Ok((client, identity)),
                 Ok(Answer::Code { code: code::NO_HOST }) if !is_first => {}
                 Ok(answer) => return Err(refusal(&who, &answer)),
+                Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
                 // It is about to end: the next one comes.
                 Err(error) => last = error,
             },

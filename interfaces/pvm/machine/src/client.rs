@@ -1,7 +1,8 @@
 //! A task's or a console's end of its connection to the daemon.
 
 use crate::door;
-use crate::frame::{Answer, Event, FrameStream, Request, Told, framed, read};
+use crate::code;
+use crate::frame::{Answer, Event, FrameStream, Introduction, Request, Told, VERSION, framed, read};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -23,7 +24,23 @@ impl DaemonClient {
     /// There is no daemon of this user, or it is none.
     pub fn connect() -> io::Result<Self> {
         let (incoming, events, answers) = Default::default();
-        Ok(Self { stream: door::connect()?, incoming, events, answers })
+        let mut client = Self { stream: door::connect()?, incoming, events, answers };
+        client.send(&Request::Speak { version: VERSION })?;
+        Ok(client)
+    }
+
+    /// Asks to become a task of the machine: [`Answer::Enrolled`], or why not.
+    ///
+    /// # Errors
+    /// The daemon has ended, or is of another version: then the error is `Unsupported`, and names its process.
+    pub fn enrol(&mut self, who: Introduction) -> io::Result<Answer> {
+        let answer = self.ask(&Request::Enrol { who })?;
+        if answer != (Answer::Code { code: code::OTHER_VERSION }) {
+            return Ok(answer);
+        }
+        let pid = weft_kernel::peer(self.descriptor())?.pid;
+        let text = format!("its daemon is of another version of Weft; 'kill {pid}' ends it");
+        Err(io::Error::new(ErrorKind::Unsupported, text))
     }
 
     /// Can be read when something has come.

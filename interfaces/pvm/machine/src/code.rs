@@ -3,6 +3,8 @@
 pub const OK: i32 = 0;
 /// To who comes to a barrier: it is elsewhere, as was told ([`crate::frame::Event::MeetAt`]).
 pub const ELSEWHERE: i32 = 1;
+/// To who speaks another version than the daemon; no code of PVM's.
+pub const OTHER_VERSION: i32 = -100;
 pub const BAD_PARAM: i32 = -2;
 pub const MISMATCH: i32 = -3;
 pub const NO_HOST: i32 = -6;

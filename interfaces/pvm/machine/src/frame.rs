@@ -3,10 +3,16 @@
 //! On a stream a frame is its length in four bytes, lowest first, then a byte that says which it is, then its fields in
 //! order. Numbers have their bytes lowest first; texts and lists begin with their length in four bytes.
 //!
+//! What a client says first is its [`VERSION`], in a frame that is the same in all versions, and so is the answer to a
+//! wrong one, [`Answer::Code`].
+//!
 //! Invariant: what is read is a claim; what is no frame is `None`, whatever the bytes are.
 
 /// The largest frame; a mailbox message has to fit in.
 pub const LARGEST: usize = 1 << 28;
+
+/// Changes with every change of a frame: the daemon of a machine that stays may be older than the library of a task.
+pub const VERSION: u32 = 1;
 
 /// What a frame consists of.
 pub trait FrameField: Sized {
@@ -221,6 +227,8 @@ record! {
 frames! {
     /// What a task asks. There is one answer to each, in order.
     Request {
+        /// Which [`VERSION`] the client speaks, said once, before all else. There is an answer to a wrong one only.
+        0 Speak { version: u32 },
         1 Enrol { who: Introduction },
         2 Leave,
         /// How is this task reached?

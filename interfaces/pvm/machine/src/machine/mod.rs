@@ -15,7 +15,7 @@ mod tasks;
 mod tests;
 
 use crate::code;
-use crate::frame::{Answer, ByteString, Event, Order, Request, Seen, Told, framed, read};
+use crate::frame::{Answer, ByteString, Event, Order, Request, Seen, Told, VERSION, framed, read};
 use contexts::ContextNumbers;
 use gathering::Gathering;
 use groups::{Barrier, TaskGroups};
@@ -134,6 +134,12 @@ impl VirtualMachine {
     fn on_bytes(&mut self, client: ClientNumber, bytes: &[u8]) {
         let task = *self.clients.entry(client).or_insert(None);
         match (read(bytes), task) {
+            (Some(Request::Speak { version: VERSION }), None) => {}
+            (Some(Request::Speak { .. }), None) => {
+                self.answer_code(client, code::OTHER_VERSION);
+                self.order(client.0, Order::Close { client: client.1 });
+                self.on_gone(client);
+            }
             (Some(Request::Enrol { who }), None) => self.enrol(client, who),
             (Some(request), Some(tid)) => self.on_request(client, tid, request),
             // Who has left asks whether those are there still that it has sent to.
@@ -151,7 +157,7 @@ impl VirtualMachine {
 
     fn on_request(&mut self, client: ClientNumber, tid: i32, request: Request) {
         let code = match request {
-            Request::Enrol { .. } => code::ALREADY,
+            Request::Speak { .. } | Request::Enrol { .. } => code::ALREADY,
             Request::Leave => {
                 self.meetings.leave_all(client);
                 self.end_task(tid);

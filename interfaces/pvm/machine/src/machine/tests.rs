@@ -414,3 +414,16 @@ fn nonsense_ends_its_client_and_nothing_else() {
     world.see(1, Seen::ClientGone { client: 2 });
     assert!(world.machine.is_idle());
 }
+
+/// A machine that stays may be older than a task's library. Both sides of this must be the same in all versions.
+#[test]
+fn who_speaks_another_version_is_told_so_and_let_go() {
+    let mut world = World::new();
+    assert_eq!(world.ask(1, &Request::Speak { version: VERSION }), None);
+    world.enrol(1);
+    assert_eq!(world.code(2, &Request::Speak { version: VERSION + 1 }), code::OTHER_VERSION);
+    assert!(world.orders.contains(&(1, Order::Close { client: 2 })), "{:?}", world.orders);
+    assert_eq!(framed(&Request::Speak { version: 7 }), [5, 0, 0, 0, 0, 7, 0, 0, 0]);
+    let told = Told::Answer { answer: Answer::Code { code: code::OTHER_VERSION } };
+    assert_eq!(framed(&told), [6, 0, 0, 0, 1, 2, 156, 255, 255, 255]);
+}

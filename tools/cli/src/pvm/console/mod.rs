@@ -12,7 +12,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use weft_kernel::EventLoop;
 use weft_pvm_machine::client::DaemonClient;
-use weft_pvm_machine::frame::{Answer, Event, Introduction, Request};
+use weft_pvm_machine::frame::{Answer, Event, Introduction};
 use weft_pvm_machine::terminal::Keys;
 
 const PROMPT: &str = "pvm> ";
@@ -46,7 +46,7 @@ impl Console {
         let mut client = DaemonClient::connect().context("the daemon of the virtual machine does not answer")?;
         // Nobody sends to a console, and a signal is not for it.
         let who = Introduction { pid: -1, name: "weft pvm".into(), ..Introduction::default() };
-        match client.ask(&Request::Enrol { who })? {
+        match client.enrol(who).context("the virtual machine cannot be entered")? {
             Answer::Enrolled { identity } => {
                 let aliases = [("?", "help"), ("h", "help"), ("j", "jobs"), ("exit", "quit")];
                 let aliases = aliases.map(|(name, means)| (name.to_owned(), means.to_owned())).into();
