@@ -126,7 +126,7 @@ fn what_is_wrong_is_told_in_a_line() {
         ("process", "p4_error: p4_send: there is no such process among 3: 77"),
         ("length", "p4_error: p4_send: a message has no such length: -1"),
         ("twice", "p4_error: p4_shfree: the memory is none of p4_shmalloc, or was given back before: -1"),
-        ("gone", "p4_error: p4_recv: this process has ended: 1"),
+        ("gone", "p4_error: p4_recv: the process of this number (-1: all others) has ended: 1"),
     ];
     for (what, line) in said {
         let output = faults.run("local 2\n", &[what]);

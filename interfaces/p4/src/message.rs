@@ -46,7 +46,7 @@ pub fn send_away(conversation: Conversation, kind: i32, bytes: &[u8], to: Peer) 
 pub fn lost(call: &str, fault: Fault) -> String {
     let why = match fault {
         Fault::NoMemory => "there is no shared memory for messages with this process",
-        _ => "this process has ended",
+        _ => "the process of this number (-1: all others) has ended",
     };
     format!("{call}: {why}")
 }

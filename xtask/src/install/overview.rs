@@ -136,20 +136,24 @@ fn end_of_directive(text: &str) -> usize {
 fn macro_of(directive: &str) -> Option<HeaderPiece> {
     let definition = directive.strip_prefix("#define ")?;
     let (name, arguments) = definition.split_once('(')?;
-    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let (arguments, _) = arguments.split_once(')')?;
-    is_name.then(|| HeaderPiece::Call { name: name.to_owned(), line: format!("{name}({arguments})") })
+    is_name(name).then(|| HeaderPiece::Call { name: name.to_owned(), line: format!("{name}({arguments})") })
+}
+
+fn is_name(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// A function that is declared so.
 fn function(declared: &str) -> Option<HeaderPiece> {
     let words: Vec<&str> = declared.split_whitespace().collect();
     let keywords = ["extern", "static", "inline", "P4_MAY_BE_UNUSED"];
+    // A variable that holds a function has a name in parentheses, and a table's constants have none before theirs.
     let line = words.into_iter().skip_while(|word| keywords.contains(word)).collect::<Vec<_>>().join(" ");
     let (before, _) = line.split_once('(').filter(|_| line.ends_with(')') && !line.starts_with("typedef"))?;
     // One that answers a function has its name behind another parenthesis.
     let before = if before.ends_with(' ') { line.split('(').nth(1)? } else { before };
-    let name = before.rsplit([' ', '*']).next().filter(|name| !name.is_empty())?.to_owned();
+    let name = before.rsplit([' ', '*']).next().filter(|name| is_name(name))?.to_owned();
     Some(HeaderPiece::Call { name, line })
 }
 
@@ -175,7 +179,7 @@ mod tests {
 
     const HEADER: &str = "/* A library.\n *\n * It is old. */\n#ifndef A_H\n#define A_ONE 1\nextern \"C\" {\nstruct a_b {\n    int c; /* no */\n};\n\n\
         /* Begin. */\nextern int a_init(int *argc,\n                  char **argv);\nint (*a_f(int (*of)(int, int)))(int);\n\
-        #define a_send(to, what) \\\n    a_send_(to, what, 0)\n#define B_NOT(x) (x)\n#define a_call2(x, y) a_init(x, y)\n\
+        extern void (*a_hook)(int code);\n#define a_send(to, what) \\\n    a_send_(to, what, 0)\n#define B_NOT(x) (x)\n#define a_call2(x, y) a_init(x, y)\n\
         typedef void (*a_t)(int);\nstatic inline void a_print(const char *format, ...)\n{\n    if (format) { a_init(0, 0); }\n}\n}\n#endif\n";
 
     #[test]

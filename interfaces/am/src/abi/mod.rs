@@ -44,8 +44,11 @@ unsafe fn bytes<'a>(bytes: *const c_void, length: usize, most: usize) -> Answer<
     if length == 0 {
         return Ok(&[]);
     }
-    if bytes.is_null() || length > most {
-        return Err(bad("there are no bytes, or too many"));
+    if bytes.is_null() {
+        return Err(bad("the bytes are null, and their number is not 0"));
+    }
+    if length > most {
+        return Err(bad("too many bytes: AM_MaxMedium and AM_MaxLong say how many a message may have"));
     }
     // SAFETY: the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(bytes.cast(), length) })

@@ -36,7 +36,7 @@ fn with_entry<R>(place: AmHandle, index: c_int, what: impl FnOnce(&mut Option<Tr
 }
 
 fn mapped(entry: &mut Option<Translation>) -> Answer<&mut Translation> {
-    entry.as_mut().ok_or(no_resource("nothing is mapped at this index"))
+    entry.as_mut().ok_or(no_resource("nothing is mapped at this index of the endpoint: see AM_Map"))
 }
 
 #[unsafe(no_mangle)]

@@ -88,6 +88,17 @@ pub extern "C" fn FM_register_handler(id: c_ulong, handler: Option<StreamHandler
     at as c_ulong
 }
 
+/// What is wrong with a message: the first of its receiver, its handler and its length.
+fn refusal(node: c_ulong, nodes: u32, length: c_ulong, handler: c_ulong) -> String {
+    if node >= nodes.into() {
+        format!("there is no node {node}, but those from 0 to {}", nodes - 1)
+    } else if handler >= HANDLERS as c_ulong {
+        format!("there is no handler {handler}, but those from 0 to {}", HANDLERS - 1)
+    } else {
+        format!("{length} bytes are too many for a message: at most {LONGEST_BYTES}")
+    }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn FM_begin_message(node: c_ulong, length: c_ulong, handler: c_ulong) -> *mut *mut c_void {
     if !is_open("FM_begin_message") {
@@ -95,8 +106,9 @@ pub extern "C" fn FM_begin_message(node: c_ulong, length: c_ulong, handler: c_ul
     }
     let mut world = WORLD.enter();
     if node >= world.processes().into() || handler >= HANDLERS as c_ulong || length > LONGEST_BYTES {
+        let nodes = world.processes();
         drop(world);
-        tell("FM_begin_message", &format!("no node {node}, or no handler {handler}, or {length} bytes are too many"));
+        tell("FM_begin_message", &refusal(node, nodes, length, handler));
         return null_mut();
     }
     std::ptr::without_provenance_mut(world.streams.begin(node as u32, handler as u32, length as usize))
@@ -117,7 +129,7 @@ pub unsafe extern "C" fn FM_send_piece(stream: *mut *mut c_void, bytes: *const c
     let room = sending.most - sending.bytes.len();
     if length as usize > room || length > 0 && bytes.is_null() {
         drop(world);
-        return tell("FM_send_piece", &format!("{length} bytes, of {room} that the message still has room for"));
+        return tell("FM_send_piece", &format!("a piece of {length} bytes, where the message has room for {room} more"));
     }
     if length > 0 {
         // SAFETY: the caller's promise.
