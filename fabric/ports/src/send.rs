@@ -110,11 +110,6 @@ impl<C: Companion> Messenger<C> {
         !employed.leaving.is_empty()
     }
 
-    /// Waits until a message of [`Self::send_owned`] has left.
-    pub fn wait_until_left(&self, call: Call, message: GivenAway) {
-        self.monitor.wait(waiting(call, None, None, 0), |world| world.has_left(message).then_some(()));
-    }
-
     /// Whether a process has taken its leave; one that has ended without has not.
     pub fn is_gone_well(&self, peer: Peer) -> bool {
         self.monitor.enter().endpoint.took_leave(peer)
