@@ -152,17 +152,6 @@ impl MembershipView {
         self.due_ns = None;
     }
 
-    /// Somebody knows that this incarnation of a member has ended. Should it live nevertheless, it goes on in another.
-    pub fn handle_death(&mut self, now_ns: u64, member: MemberId, incarnation: u64) {
-        self.advance(now_ns);
-        let ended = Repute::first(incarnation).ended();
-        if let Some(place) = self.roster.place(member).filter(|place| *place != self.me && !self.has_left) {
-            self.take(place, ended);
-            self.tell_news();
-            self.set_due();
-        }
-    }
-
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.due_ns
@@ -181,11 +170,6 @@ impl MembershipView {
     /// How a member is; `None`, where it is none.
     pub fn state_of(&self, member: MemberId) -> Option<Condition> {
         self.roster.place(member).map(|place| self.board.condition(place))
-    }
-
-    /// The latest incarnation of a member; 0, where nobody has heard of it.
-    pub fn incarnation_of(&self, member: MemberId) -> Option<u64> {
-        self.roster.place(member).map(|place| self.roster.repute(place).incarnation)
     }
 
     /// All members, with their conditions.

@@ -237,20 +237,9 @@ fn a_daemon_whose_clock_was_set_back_takes_the_next_incarnation() {
         cluster.start(3, 12);
         cluster.run(4 * SECOND_NS);
         assert!(cluster.all_is_well(), "seed {seed}");
-        assert_eq!(cluster.nodes[8].machine.incarnation_of(cluster.member(3)), Some(before + 1), "seed {seed}");
+        let next = MemberChange::Restarted { member: cluster.member(3), incarnation: before + 1 };
+        assert!(cluster.seen.iter().any(|seen| seen.change == next), "seed {seed}");
     }
-}
-
-#[test]
-fn who_is_taken_for_dead_and_lives_goes_on_in_the_next_incarnation() {
-    let mut cluster = SimulatedCluster::settled(10, 5);
-    let (member, incarnation) = (cluster.member(3), cluster.nodes[3].incarnation);
-    cluster.with(0, |machine, now_ns| machine.handle_death(now_ns, member, incarnation));
-    assert_eq!(cluster.condition(0, 3), Condition::Dead);
-    cluster.run(3 * SECOND_NS);
-    assert!(cluster.all_is_well());
-    let told = MemberChange::Restarted { member, incarnation: incarnation + 1 };
-    assert_eq!(cluster.seen.iter().filter(|seen| seen.change == told).count(), 10, "the member itself knows, too");
 }
 
 #[test]
