@@ -9,11 +9,12 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::meet::STREAMS;
+use super::records::{Record, Records};
 use super::table::{self, Entry, PLACES};
 use super::{early, epoll, far, incoming, kernel_counts, life, meet, passed, raw, requests, udp};
 
@@ -123,51 +124,24 @@ pub struct Connection {
 // SAFETY: all is atomic but `stream`, which is written once per life of the record before the state that allows reading.
 unsafe impl Sync for Connection {}
 
-static POOL: AtomicPtr<Connection> = AtomicPtr::new(std::ptr::null_mut());
-static FREE_LIST: AtomicU64 = AtomicU64::new(0);
-static UNUSED_FROM: AtomicU32 = AtomicU32::new(1);
+// SAFETY: zeros are a record that is not in use, and records may be shared.
+unsafe impl Record for Connection {
+    fn next_free(&self) -> &AtomicU32 {
+        &self.next_free
+    }
+}
+
+static RECORDS: Records<Connection> = Records::new(PLACES);
 
 /// Makes room for the records (address space only). False when there is none.
 pub fn start() -> bool {
-    let at = raw::map(PLACES * size_of::<Connection>(), false);
-    POOL.store(at.cast(), Ordering::Release);
-    !at.is_null()
+    RECORDS.start()
 }
 
 /// The record with this index.
+#[inline]
 pub fn at(index: u32) -> &'static Connection {
-    // SAFETY: indices come from `take_record`, below PLACES; the pool is never unmapped; zeros are a valid record.
-    unsafe { &*POOL.load(Ordering::Relaxed).add(index as usize) }
-}
-
-fn take_record() -> Option<u32> {
-    loop {
-        let head = FREE_LIST.load(Ordering::Acquire);
-        let index = head as u32;
-        if index == 0 {
-            let fresh = UNUSED_FROM.fetch_add(1, Ordering::Relaxed);
-            if fresh as usize >= PLACES {
-                UNUSED_FROM.store(PLACES as u32, Ordering::Relaxed);
-                return None;
-            }
-            return Some(fresh);
-        }
-        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(at(index).next_free.load(Ordering::Relaxed));
-        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            return Some(index);
-        }
-    }
-}
-
-fn put_record(index: u32) {
-    loop {
-        let head = FREE_LIST.load(Ordering::Relaxed);
-        at(index).next_free.store(head as u32, Ordering::Relaxed);
-        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
-        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            return;
-        }
-    }
+    RECORDS.at(index)
 }
 
 /// Notes that `fd` is a new socket of this process that may be accelerated one day.
@@ -177,7 +151,7 @@ pub fn note(fd: c_int) {
     if !super::may_accelerate() || !table::has_place(fd) || fd <= libc::STDERR_FILENO {
         return;
     }
-    let Some(index) = take_record() else { return };
+    let Some(index) = RECORDS.take() else { return };
     let conn = at(index);
     for counter in [&conn.sent, &conn.received, &conn.looked_at, &conn.cookie] {
         counter.store(0, Ordering::Relaxed);
@@ -543,7 +517,7 @@ impl Connection {
             match self.state.compare_exchange(word, next, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => {
                     meet::left(self, word & STATE_MASK);
-                    return put_record(index);
+                    return RECORDS.put(index);
                 }
                 Err(now) if now & !STATE_MASK == seen & !STATE_MASK => word = now,
                 Err(_) => return,

@@ -57,6 +57,7 @@ mod pieces;
 mod poll;
 mod raw;
 mod real;
+mod records;
 mod requests;
 mod rescue;
 mod rest;

@@ -220,15 +220,8 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     count: c_int,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: the program's own arguments.
-    unsafe {
-        match set_and_list(set, events, count) {
-            Some((index, out)) => answer(epoll::wait(set, index, out, of_milliseconds(timeout), std::ptr::null())),
-            None => attend::undisturbed(of_milliseconds(timeout), |left| {
-                real::epoll_wait(set, events, count, raw::milliseconds_of(left))
-            }),
-        }
-    }
+    // SAFETY: the program's own arguments; without a mask it is the same call.
+    unsafe { epoll_pwait(set, events, count, timeout, std::ptr::null()) }
 }
 
 #[unsafe(no_mangle)]

@@ -8,11 +8,12 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weft_fabric::datagram::{Channel, Peer};
 
 use crate::raw;
+use crate::records::{Record, Records};
 use crate::table::{self, Entry};
 
 use super::left::Left;
@@ -112,51 +113,24 @@ unsafe impl Sync for Socket {}
 const LIVE: u64 = 1;
 const DESCRIPTOR: u64 = 1 << 32;
 
-static POOL: AtomicPtr<Socket> = AtomicPtr::new(std::ptr::null_mut());
-static FREE_LIST: AtomicU64 = AtomicU64::new(0);
-static UNUSED_FROM: AtomicU32 = AtomicU32::new(1);
+// SAFETY: zeros are a record that is not in use, and records may be shared.
+unsafe impl Record for Socket {
+    fn next_free(&self) -> &AtomicU32 {
+        &self.next_free
+    }
+}
+
+static RECORDS: Records<Socket> = Records::new(SOCKETS);
 
 /// Makes room for the records (address space only). False when there is none.
 pub fn start() -> bool {
-    let at = raw::map(SOCKETS * size_of::<Socket>(), false);
-    POOL.store(at.cast(), Ordering::Release);
-    !at.is_null()
+    RECORDS.start()
 }
 
 /// The record with this index.
+#[inline]
 pub fn at(index: u32) -> &'static Socket {
-    // SAFETY: indices come from `take_record`, below SOCKETS; the pool is never unmapped; zeros are a valid record.
-    unsafe { &*POOL.load(Ordering::Relaxed).add(index as usize) }
-}
-
-fn take_record() -> Option<u32> {
-    loop {
-        let head = FREE_LIST.load(Ordering::Acquire);
-        let index = head as u32;
-        if index == 0 {
-            let fresh = UNUSED_FROM.fetch_add(1, Ordering::Relaxed);
-            if fresh as usize >= SOCKETS {
-                UNUSED_FROM.store(SOCKETS as u32, Ordering::Relaxed);
-                return None;
-            }
-            return Some(fresh);
-        }
-        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(at(index).next_free.load(Ordering::Relaxed));
-        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            return Some(index);
-        }
-    }
-}
-
-fn put_record(index: u32) {
-    loop {
-        let head = FREE_LIST.load(Ordering::Relaxed);
-        at(index).next_free.store(head as u32, Ordering::Relaxed);
-        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
-        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            return;
-        }
-    }
+    RECORDS.at(index)
 }
 
 /// Notes that `fd` is a new UDP socket of this process.
@@ -166,7 +140,7 @@ pub fn note(fd: c_int, family: c_int) {
     if !wanted || !table::has_place(fd) || fd <= libc::STDERR_FILENO {
         return;
     }
-    let Some(index) = take_record() else { return };
+    let Some(index) = RECORDS.take() else { return };
     let socket = at(index);
     for word in [
         &socket.kernels,
@@ -295,7 +269,7 @@ impl Socket {
             && self.life.compare_exchange(life, life & !LIVE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
             pairs::forget_all(self);
-            put_record(index);
+            RECORDS.put(index);
         }
     }
 
