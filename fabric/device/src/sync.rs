@@ -124,44 +124,26 @@ pub fn ordering(label: Label, strong: Ordering) -> Ordering {
 /// is a fence.
 #[inline(always)]
 pub fn sender_barrier(label: Label, fences: bool) {
-    #[cfg(loom)]
-    if !label.is_weakened() {
-        fence(Ordering::SeqCst);
-    }
-    let _ = label;
-    #[cfg(not(loom))]
-    if fences {
-        fence(Ordering::SeqCst);
-    } else {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    }
-    #[cfg(loom)]
-    let _ = fences;
-}
-
-/// A fence that both sides make.
-pub fn full_barrier(label: Label) {
-    #[cfg(loom)]
-    if label.is_weakened() {
-        return;
-    }
-    let _ = label;
-    fence(Ordering::SeqCst);
+    barrier(label, fences, || std::sync::atomic::compiler_fence(Ordering::SeqCst));
 }
 
 /// The owner's side of the asymmetric barrier, which pays for both.
 pub fn owner_barrier(label: Label, fences: bool) {
-    #[cfg(loom)]
-    if !label.is_weakened() {
-        fence(Ordering::SeqCst);
+    barrier(label, fences, crate::kernel::barrier);
+}
+
+#[inline(always)]
+fn barrier(label: Label, fences: bool, side: impl FnOnce()) {
+    match () {
+        #[cfg(loom)]
+        () if label.is_weakened() => {}
+        () if cfg!(loom) || fences => fence(Ordering::SeqCst),
+        () => side(),
     }
     let _ = label;
-    #[cfg(not(loom))]
-    if fences {
-        fence(Ordering::SeqCst);
-    } else {
-        crate::kernel::barrier();
-    }
-    #[cfg(loom)]
-    let _ = fences;
+}
+
+/// A fence that both sides make.
+pub fn full_barrier(label: Label) {
+    barrier(label, true, || {});
 }
