@@ -14,7 +14,7 @@ mod control;
 mod event;
 mod performance;
 
-use crate::abi::{T_ERR_INVALID, T_ERR_NOT_INITIALIZED, store_string};
+use crate::abi::{T_ERR_INVALID, T_ERR_INVALID_NAME, T_ERR_NOT_INITIALIZED, store_string};
 pub use event::{tell_collective, wants_collectives};
 use std::collections::HashMap;
 use std::ffi::c_char;
@@ -165,11 +165,15 @@ unsafe fn tell_text(text: &str, at: *mut c_char, length: *mut i32) {
     }
 }
 
-/// A name that a program gives.
+/// The index that `find` knows a name by that the program gives.
 ///
 /// # Safety
-/// It is null or a C string.
-unsafe fn name_of(name: *const c_char) -> Answer<String> {
+/// `name` is null or a C string, `index` null or the program's place.
+unsafe fn index_of_name(name: *const c_char, index: *mut i32, find: impl FnOnce(&str) -> Option<usize>) -> Answer<()> {
+    running()?;
     // SAFETY: the caller's promise.
-    unsafe { crate::abi::text_of(name, "name") }.map_err(|_| T_ERR_INVALID)
+    unsafe {
+        let name = crate::abi::text_of(name, "name").map_err(|_| T_ERR_INVALID)?;
+        give(index, find(&name).ok_or(T_ERR_INVALID_NAME)? as i32)
+    }
 }

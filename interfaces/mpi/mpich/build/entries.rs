@@ -61,18 +61,15 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
 
 fn call(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let body = &function.body;
-    let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
-    if body.takes_form {
-        let mpi_1 = matches!(&*function.name, "MPI_Type_hindexed" | "MPI_Type_hvector" | "MPI_Type_struct");
-        handed.push(if wide && !mpi_1 { "true" } else { "false" });
-    }
+    let handed = passing.iter().map(|p| p.handed.as_str()).collect();
+    let mpi_1 = matches!(&*function.name, "MPI_Type_hindexed" | "MPI_Type_hvector" | "MPI_Type_struct");
     let (room, body) = body.path.split_once("::").expect("`room::body`");
     let path = match (room, body) {
         ("start", "abi_get_version") => "special::abi_get_version".to_owned(),
         ("special", _) => format!("special::{body}"),
         _ => format!("weft_mpi::{room}::abi::{body}"),
     };
-    format!("{path}({})", handed.join(", "))
+    standard::call(function, &path, handed, wide && !mpi_1)
 }
 
 /// What follows the call, where a result means something else here and its type does not say so.

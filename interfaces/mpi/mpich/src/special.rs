@@ -139,21 +139,15 @@ fn bounds(datatype: usize) -> Result<(i64, i64)> {
     Ok((low, extent))
 }
 
-pub unsafe fn type_extent(datatype: usize, out: *mut isize) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *out = bounds(datatype)?.1 as isize };
-    Ok(())
+pub fn type_extent(datatype: usize) -> Result<isize> {
+    Ok(bounds(datatype)?.1 as isize)
 }
 
-pub unsafe fn type_lb(datatype: usize, out: *mut isize) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *out = bounds(datatype)?.0 as isize };
-    Ok(())
+pub fn type_lb(datatype: usize) -> Result<isize> {
+    Ok(bounds(datatype)?.0 as isize)
 }
 
-pub unsafe fn type_ub(datatype: usize, out: *mut isize) -> Result<()> {
+pub fn type_ub(datatype: usize) -> Result<isize> {
     let (low, extent) = bounds(datatype)?;
-    // SAFETY: the program's place.
-    unsafe { *out = (low + extent) as isize };
-    Ok(())
+    Ok((low + extent) as isize)
 }

@@ -1,14 +1,11 @@
 //! The C boundary: types and constants of the standard ABI.
 
-/// Bodies that give one value of an object; the last argument is the program's place for it.
+/// Bodies that answer one value of an object.
 macro_rules! gives {
     ($($(#[$about:meta])* $name:ident($object:ident) -> $type:ty = $value:expr;)*) => {$(
         $(#[$about])*
-        pub unsafe fn $name($object: usize, out: *mut $type) -> Result<()> {
-            let value = $value;
-            // SAFETY: the program's place.
-            unsafe { *out = value };
-            Ok(())
+        pub fn $name($object: usize) -> Result<$type> {
+            Ok($value)
         }
     )*};
 }
@@ -18,12 +15,14 @@ pub(crate) use gives;
 mod arrays;
 mod constants;
 mod counts;
+mod described;
 mod status;
 mod text;
 
 pub use arrays::slice_of;
 pub use constants::*;
 pub use counts::{Callback, CountOut, Counts};
+pub use described::{Aim, Described, Various};
 pub use status::Status;
 pub use text::{store_string, text_of};
 

@@ -8,11 +8,11 @@ mod nothing;
 mod shared;
 
 use super::call::{blocking, nonblocking, persistent};
-use super::prepare::check::{Mixed, Uniform, Various};
+use super::prepare::check::Mixed;
 use super::prepare::movement::{self, Side};
 use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
-use crate::abi::Counts;
+use crate::abi::{Counts, Described, Various};
 use crate::error::Result;
 use nothing::{are_empty, folds_nothing, is_empty};
 use std::ffi::c_void;
@@ -58,12 +58,7 @@ macro_rules! collective {
             }
         }
 
-        pub unsafe fn $persistent(
-            $($name: $kind,)*
-            comm: usize,
-            _info: usize,
-            request: *mut usize,
-        ) -> Result<()> {
+        pub unsafe fn $persistent($($name: $kind,)* comm: usize, _: usize, request: *mut usize) -> Result<()> {
             $(let $what = $given;)*
             // SAFETY: as above.
             unsafe { persistent(comm, request, move |$scene| $prepare) }
@@ -71,20 +66,8 @@ macro_rules! collective {
     };
 }
 
-fn uniform(buffer: *const c_void, count: i64, datatype: usize) -> Uniform {
-    Uniform { buffer, count, datatype }
-}
-
-fn various(buffer: *const c_void, counts: Counts, displacements: Counts, datatype: usize) -> Various {
-    Various { buffer, counts, displacements, datatype }
-}
-
 fn mixed(buffer: *const c_void, counts: Counts, displacements: Counts, datatypes: *const usize) -> Mixed {
     Mixed { buffer, counts, displacements, datatypes }
-}
-
-fn folded(sent: *const c_void, received: *const c_void, count: i64, datatype: usize, op: usize) -> Folded {
-    Folded { sent, received, count, datatype, op }
 }
 
 /// Byte displacements of the neighbourhood calls are `MPI_Aint` in both widths.
@@ -98,85 +81,62 @@ collective! { "Barrier": fn barrier(), fn ibarrier(), fn barrier_init() {}
 }
 
 collective! { "Bcast": fn bcast(), fn ibcast(), fn bcast_init()
-    { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
+    { data: Described, root: i32 }
     [bcast, true, Some(root), is_empty(data)]
-    let data = uniform(buffer, count, datatype);
     shared shared::bcast, (data, root);
     messages |scene| movement::bcast(scene, data, root)
 }
 
 collective! { "Gather": fn gather(), fn igather(), fn gather_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
+    { mine: Described, all: Described, root: i32 }
     [gather, true, Some(root), are_empty(mine, all)]
-    let mine = uniform(sendbuf, sendcount, sendtype);
-    let all = uniform(recvbuf, recvcount, recvtype);
     shared moved::gather, (mine, Side::Uniform(all), root);
     messages |scene| movement::gather(scene, mine, Side::Uniform(all), root)
 }
 
 collective! { "Gatherv": fn gatherv(), fn igatherv(), fn gatherv_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize, root: i32 }
-    let mine = uniform(sendbuf, sendcount, sendtype);
-    let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
-    shared moved::gather, (mine, all, root);
-    messages |scene| movement::gather(scene, mine, all, root)
+    { mine: Described, all: Various, root: i32 }
+    shared moved::gather, (mine, Side::Various(all), root);
+    messages |scene| movement::gather(scene, mine, Side::Various(all), root)
 }
 
 collective! { "Scatter": fn scatter(), fn iscatter(), fn scatter_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
+    { all: Described, mine: Described, root: i32 }
     [scatter, true, Some(root), are_empty(all, mine)]
-    let all = uniform(sendbuf, sendcount, sendtype);
-    let mine = uniform(recvbuf, recvcount, recvtype);
     shared moved::scatter, (Side::Uniform(all), mine, root);
     messages |scene| movement::scatter(scene, Side::Uniform(all), mine, root)
 }
 
 collective! { "Scatterv": fn scatterv(), fn iscatterv(), fn scatterv_init()
-    { sendbuf: *const c_void, sendcounts: Counts, displs: Counts, sendtype: usize,
-      recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
-    let all = Side::Various(various(sendbuf, sendcounts, displs, sendtype));
-    let mine = uniform(recvbuf, recvcount, recvtype);
-    shared moved::scatter, (all, mine, root);
-    messages |scene| movement::scatter(scene, all, mine, root)
+    { all: Various, mine: Described, root: i32 }
+    shared moved::scatter, (Side::Various(all), mine, root);
+    messages |scene| movement::scatter(scene, Side::Various(all), mine, root)
 }
 
 collective! { "Allgather": fn allgather(), fn iallgather(), fn allgather_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
+    { mine: Described, all: Described }
     [allgather, true, None, are_empty(mine, all)]
-    let mine = uniform(sendbuf, sendcount, sendtype);
-    let all = uniform(recvbuf, recvcount, recvtype);
     shared moved::allgather, (mine, Side::Uniform(all));
     messages |scene| movement::allgather(scene, mine, Side::Uniform(all))
 }
 
 collective! { "Allgatherv": fn allgatherv(), fn iallgatherv(), fn allgatherv_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize }
-    let mine = uniform(sendbuf, sendcount, sendtype);
-    let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
-    shared moved::allgather, (mine, all);
-    messages |scene| movement::allgather(scene, mine, all)
+    { mine: Described, all: Various }
+    shared moved::allgather, (mine, Side::Various(all));
+    messages |scene| movement::allgather(scene, mine, Side::Various(all))
 }
 
 collective! { "Alltoall": fn alltoall(), fn ialltoall(), fn alltoall_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
+    { sent: Described, received: Described }
     [alltoall, true, None, are_empty(sent, received)]
-    let sent = uniform(sendbuf, sendcount, sendtype);
-    let received = uniform(recvbuf, recvcount, recvtype);
     shared moved::alltoall, (sent, received);
     messages |scene| movement::alltoall(scene, Side::Uniform(sent), Side::Uniform(received))
 }
 
 collective! { "Alltoallv": fn alltoallv(), fn ialltoallv(), fn alltoallv_init()
-    { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtype: usize,
-      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtype: usize }
-    let sent = Side::Various(various(sendbuf, sendcounts, sdispls, sendtype));
-    let received = Side::Various(various(recvbuf, recvcounts, rdispls, recvtype));
-    shared moved::alltoallv, (sent, received);
-    messages |scene| movement::alltoall(scene, sent, received)
+    { sent: Various, received: Various }
+    shared moved::alltoallv, (Side::Various(sent), Side::Various(received));
+    messages |scene| movement::alltoall(scene, Side::Various(sent), Side::Various(received))
 }
 
 collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
@@ -189,80 +149,67 @@ collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
 }
 
 collective! { "Reduce": fn reduce(), fn ireduce(), fn reduce_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
-    [reduce, false, Some(root), folds_nothing(sendbuf, recvbuf, count, datatype, op)]
-    let what = folded(sendbuf, recvbuf, count, datatype, op);
+    { sent: *const c_void, received: Described, op: usize, root: i32 }
+    [reduce, false, Some(root), folds_nothing(sent, received, op)]
+    let what = Folded { sent, received, op };
     shared shared::reduce, (what, root);
     messages |scene| reduction::reduce(scene, what, root)
 }
 
 collective! { "Allreduce": fn allreduce(), fn iallreduce(), fn allreduce_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-    [allreduce, false, None, folds_nothing(sendbuf, recvbuf, count, datatype, op)]
-    let what = folded(sendbuf, recvbuf, count, datatype, op);
+    { sent: *const c_void, received: Described, op: usize }
+    [allreduce, false, None, folds_nothing(sent, received, op)]
+    let what = Folded { sent, received, op };
     shared shared::allreduce, (what);
     messages |scene| reduction::allreduce(scene, what)
 }
 
 collective! { "Reduce_scatter": fn reduce_scatter(), fn ireduce_scatter(), fn reduce_scatter_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Counts, datatype: usize, op: usize }
-    let what = folded(sendbuf, recvbuf, 0, datatype, op);
+    let received = Described { buffer: recvbuf, count: 0, datatype };
+    let what = Folded { sent: sendbuf, received, op };
     shared shared::reduce_scatter, (what, Shares::Listed(recvcounts));
     messages |scene| reduction::reduce_scatter(scene, what, Shares::Listed(recvcounts))
 }
 
 collective! { "Reduce_scatter_block":
     fn reduce_scatter_block(), fn ireduce_scatter_block(), fn reduce_scatter_block_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: usize, op: usize }
-    let what = folded(sendbuf, recvbuf, 0, datatype, op);
-    shared shared::reduce_scatter, (what, Shares::Equal(recvcount));
-    messages |scene| reduction::reduce_scatter(scene, what, Shares::Equal(recvcount))
+    { sent: *const c_void, received: Described, op: usize }
+    let what = Folded { sent, received, op };
+    shared shared::reduce_scatter, (what, Shares::Equal(received.count));
+    messages |scene| reduction::reduce_scatter(scene, what, Shares::Equal(received.count))
 }
 
 collective! { "Scan": fn scan(), fn iscan(), fn scan_init()
-{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-messages |scene| reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Inclusive) }
+{ sent: *const c_void, received: Described, op: usize }
+messages |scene| reduction::scan(scene, Folded { sent, received, op }, Kind::Inclusive) }
 
 collective! { "Exscan": fn exscan(), fn iexscan(), fn exscan_init()
-{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-messages |scene| reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Exclusive) }
+{ sent: *const c_void, received: Described, op: usize }
+messages |scene| reduction::scan(scene, Folded { sent, received, op }, Kind::Exclusive) }
 
 collective! { "Neighbor_allgather":
     fn neighbor_allgather(), fn ineighbor_allgather(), fn neighbor_allgather_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    messages |scene| {
-        let all = Side::Uniform(uniform(recvbuf, recvcount, recvtype));
-        neighbor::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
-    }
+    { sent: Described, all: Described }
+    messages |scene| neighbor::allgather(scene, sent, Side::Uniform(all))
 }
 
 collective! { "Neighbor_allgatherv":
     fn neighbor_allgatherv(), fn ineighbor_allgatherv(), fn neighbor_allgatherv_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize }
-    messages |scene| {
-        let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
-        neighbor::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
-    }
+    { sent: Described, all: Various }
+    messages |scene| neighbor::allgather(scene, sent, Side::Various(all))
 }
 
 collective! { "Neighbor_alltoall":
     fn neighbor_alltoall(), fn ineighbor_alltoall(), fn neighbor_alltoall_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    messages |scene| {
-        let sent = Side::Uniform(uniform(sendbuf, sendcount, sendtype));
-        neighbor::alltoall(scene, sent, Side::Uniform(uniform(recvbuf, recvcount, recvtype)))
-    }
+    { sent: Described, received: Described }
+    messages |scene| neighbor::alltoall(scene, Side::Uniform(sent), Side::Uniform(received))
 }
 
 collective! { "Neighbor_alltoallv":
     fn neighbor_alltoallv(), fn ineighbor_alltoallv(), fn neighbor_alltoallv_init()
-    { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtype: usize,
-      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtype: usize }
-    messages |scene| {
-        let sent = Side::Various(various(sendbuf, sendcounts, sdispls, sendtype));
-        neighbor::alltoall(scene, sent, Side::Various(various(recvbuf, recvcounts, rdispls, recvtype)))
-    }
+    { sent: Various, received: Various }
+    messages |scene| neighbor::alltoall(scene, Side::Various(sent), Side::Various(received))
 }
 
 collective! { "Neighbor_alltoallw":

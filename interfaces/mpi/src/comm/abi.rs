@@ -33,13 +33,6 @@ fn inter(handle: usize) -> Result<Arc<Comm>> {
     if comm.is_inter() { Ok(comm) } else { Err(intra()) }
 }
 
-/// Stores the handle of a new communicator; none is the null handle.
-pub unsafe fn answer(handle: Option<usize>, out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle.unwrap_or(COMM_NULL) };
-    Ok(())
-}
-
 gives! {
     #[inline]
     size(comm) -> i32 = WORLD.enter().comms.get(comm)?.size() as i32;
@@ -61,7 +54,7 @@ gives! {
     };
 }
 
-pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+pub fn compare(first: usize, second: usize) -> Result<i32> {
     let (a, b) = {
         let world = WORLD.enter();
         (world.comms.named("comm1", first)?.clone(), world.comms.named("comm2", second)?.clone())
@@ -72,9 +65,7 @@ pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> 
         (Some(far_a), Some(far_b)) => a.local.likeness(&b.local).max(far_a.likeness(far_b)),
         _ => Likeness::Unequal,
     };
-    // SAFETY: the program's place for the result.
-    unsafe { *out = likeness as i32 };
-    Ok(())
+    Ok(likeness as i32)
 }
 
 pub unsafe fn dup(comm: usize, out: *mut usize) -> Result<()> {
@@ -104,8 +95,10 @@ unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out:
             return Err(error);
         }
     }
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(Some(create::insert(&mut WORLD.enter(), draft, context)), out) }
+    let handle = create::insert(&mut WORLD.enter(), draft, context);
+    // SAFETY: as above.
+    unsafe { *out = handle };
+    Ok(())
 }
 
 pub unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
@@ -121,26 +114,24 @@ pub unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request:
     Ok(())
 }
 
-pub unsafe fn create(comm: usize, group: usize, out: *mut usize) -> Result<()> {
+pub fn create(comm: usize, group: usize) -> Result<usize> {
     let comm = of(comm)?;
     let group = WORLD.enter().groups.get(group)?.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(create::subset("MPI_Comm_create", &comm, &group)?, out) }
+    Ok(create::subset("MPI_Comm_create", &comm, &group)?.unwrap_or(COMM_NULL))
 }
 
-pub unsafe fn create_group(comm: usize, group: usize, tag: i32, out: *mut usize) -> Result<()> {
+pub fn create_group(comm: usize, group: usize, tag: i32) -> Result<usize> {
     let comm = intra(comm)?;
     let group = WORLD.enter().groups.get(group)?.clone();
     check_tag(tag)?;
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(create::from_group("MPI_Comm_create_group", &comm, &group, tag)?, out) }
+    Ok(create::from_group("MPI_Comm_create_group", &comm, &group, tag)?.unwrap_or(COMM_NULL))
 }
 
 fn check_tag(tag: i32) -> Result<()> {
     if tag < 0 { Err(Error::new(Class::Tag, format!("tag {tag} is negative"))) } else { Ok(()) }
 }
 
-pub unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Result<()> {
+pub fn split(comm: usize, color: i32, key: i32) -> Result<usize> {
     let comm = of(comm)?;
     let color = match color {
         UNDEFINED => None,
@@ -149,13 +140,12 @@ pub unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Resul
                 .map_err(|_| Error::new(Class::Arg, format!("color {color} is negative and not MPI_UNDEFINED")))?,
         ),
     };
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(create::split("MPI_Comm_split", &comm, color, key)?, out) }
+    Ok(create::split("MPI_Comm_split", &comm, color, key)?.unwrap_or(COMM_NULL))
 }
 
 /// Besides shared memory no kinds of hardware are told apart, and no process sets but by sessions: such splits give
 /// nobody a communicator, as the standard allows.
-pub unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
+pub fn split_type(comm: usize, kind: i32, key: i32, info: usize) -> Result<usize> {
     let comm = of(comm)?;
     let wanted = info::value(info, "mpi_hw_resource_type")?;
     let shares_memory = match kind {
@@ -168,8 +158,7 @@ pub unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mu
         }
     };
     let color = shares_memory.then(|| create::shared_memory_color(&comm));
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(create::split("MPI_Comm_split_type", &comm, color, key)?, out) }
+    Ok(create::split("MPI_Comm_split_type", &comm, color, key)?.unwrap_or(COMM_NULL))
 }
 
 /// Runs the delete functions of all attributes, the last one set first.
@@ -212,14 +201,13 @@ pub(crate) fn release(handle: usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn intercomm_create(
+pub fn intercomm_create(
     local: usize,
     local_leader: i32,
     peer_comm: usize,
     remote_leader: i32,
     tag: i32,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     let local = intra(local)?;
     check_tag(tag)?;
     if local_leader < 0 || local_leader as u32 >= local.size() {
@@ -228,14 +216,12 @@ pub unsafe fn intercomm_create(
     }
     let leads = local.rank == local_leader as u32;
     let bridge = if leads { Some(Bridge::new(&*of(peer_comm)?, remote_leader, tag)?) } else { None };
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(Some(bridge::create(&local, local_leader as u32, bridge)?), out) }
+    bridge::create(&local, local_leader as u32, bridge)
 }
 
-pub unsafe fn intercomm_merge(intercomm: usize, high: i32, out: *mut usize) -> Result<()> {
+pub fn intercomm_merge(intercomm: usize, high: i32) -> Result<usize> {
     let comm = inter(intercomm)?;
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(Some(create::merge("MPI_Intercomm_merge", &comm, high != 0)?), out) }
+    create::merge("MPI_Intercomm_merge", &comm, high != 0)
 }
 
 /// Hints that the standard defines for communicators; others are ignored, as it allows.

@@ -59,10 +59,8 @@ pub unsafe fn size(datatype: usize, out: CountOut) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn size_x(datatype: usize, out: *mut i64) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { *out = ask(datatype, Datatype::size)? };
-    Ok(())
+pub fn size_x(datatype: usize) -> Result<i64> {
+    ask(datatype, Datatype::size)
 }
 
 pub unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
@@ -148,10 +146,8 @@ pub unsafe fn free(datatype: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn get_address(location: *const c_void, address: *mut isize) -> Result<()> {
-    // SAFETY: the program's place for the address.
-    unsafe { *address = location as isize };
-    Ok(())
+pub fn get_address(location: *const c_void) -> Result<isize> {
+    Ok(location as isize)
 }
 
 pub unsafe fn aint_add(base: isize, displacement: isize) -> isize {

@@ -41,7 +41,7 @@ fn with_root(comm: usize, root: i32) -> Result<(Arc<Comm>, u32)> {
     }
 }
 
-pub unsafe fn accept(port_name: *const c_char, _info: usize, root: i32, comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn accept(port_name: *const c_char, _info: usize, root: i32, comm: usize) -> Result<usize> {
     const CALL: &str = "MPI_Comm_accept";
     let (comm, root) = with_root(comm, root)?;
     let found = (comm.rank == root).then(|| {
@@ -49,12 +49,10 @@ pub unsafe fn accept(port_name: *const c_char, _info: usize, root: i32, comm: us
         let name = unsafe { text_of(port_name, "port_name")? };
         meet::accept(CALL, &ports::find(&name)?)
     });
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = meet::together(CALL, &comm, root, found)? };
-    Ok(())
+    meet::together(CALL, &comm, root, found)
 }
 
-pub unsafe fn connect(port_name: *const c_char, info: usize, root: i32, comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn connect(port_name: *const c_char, info: usize, root: i32, comm: usize) -> Result<usize> {
     const CALL: &str = "MPI_Comm_connect";
     let (comm, root) = with_root(comm, root)?;
     let found = (comm.rank == root).then(|| {
@@ -64,24 +62,19 @@ pub unsafe fn connect(port_name: *const c_char, info: usize, root: i32, comm: us
         let patience = seconds.filter(|seconds| (0.0..1e9).contains(seconds)).map(Duration::from_secs_f64);
         meet::connect(CALL, &name, patience)
     });
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = meet::together(CALL, &comm, root, found)? };
-    Ok(())
+    meet::together(CALL, &comm, root, found)
 }
 
-pub unsafe fn join(fd: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn join(fd: i32) -> Result<usize> {
     if fd < 0 {
         return Err(Error::new(Class::Arg, format!("fd {fd} is no descriptor")));
     }
     // SAFETY: a descriptor of the program, which it keeps open during the call.
-    unsafe { *out = sockets::join(BorrowedFd::borrow_raw(fd))? };
-    Ok(())
+    sockets::join(unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
-pub unsafe fn get_parent(out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = spawn::parent() };
-    Ok(())
+pub fn get_parent() -> Result<usize> {
+    Ok(spawn::parent())
 }
 
 /// The words of a null-terminated array of C strings; none of a null pointer.

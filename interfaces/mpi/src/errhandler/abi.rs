@@ -8,21 +8,17 @@ use crate::handle::Kind;
 use crate::world::WORLD;
 use std::sync::{Arc, PoisonError};
 
-unsafe fn create(function: usize, kind: Kind, out: *mut usize) -> Result<()> {
+fn create(function: usize, kind: Kind) -> Result<usize> {
     if function == 0 {
         return Err(Error::new(Class::Arg, format!("{}_errhandler_fn is a null pointer", kind.noun())));
     }
-    let handle = handle_of(&Arc::new(Handler::User { function, kind }));
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+    Ok(handle_of(&Arc::new(Handler::User { function, kind })))
 }
 
 macro_rules! creates {
     ($($name:ident: $kind:ident;)*) => {$(
-        pub unsafe fn $name(function: usize, out: *mut usize) -> Result<()> {
-            // SAFETY: as the caller says.
-            unsafe { create(function, Kind::$kind, out) }
+        pub fn $name(function: usize) -> Result<usize> {
+            create(function, Kind::$kind)
         }
     )*};
 }

@@ -4,16 +4,12 @@ use super::{Class, Error, Result, added, recent, text, tool};
 use crate::abi::{MAX_ERROR_STRING, store_string, text_of};
 use std::ffi::c_char;
 
-pub unsafe fn add_error_class(out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the class.
-    unsafe { *out = added::add_class() };
-    Ok(())
+pub fn add_error_class() -> Result<i32> {
+    Ok(added::add_class())
 }
 
-pub unsafe fn add_error_code(class: i32, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the code.
-    unsafe { *out = added::add_code(class)? };
-    Ok(())
+pub fn add_error_code(class: i32) -> Result<i32> {
+    added::add_code(class)
 }
 
 pub unsafe fn add_error_string(code: i32, string: *const c_char) -> Result<()> {
@@ -38,10 +34,8 @@ pub unsafe fn remove_error_string(code: i32) -> Result<()> {
     added::set_text(code, String::new())
 }
 
-pub unsafe fn error_class(code: i32, out: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the class.
-    unsafe { *out = added::class_of(code)? };
-    Ok(())
+pub fn error_class(code: i32) -> Result<i32> {
+    added::class_of(code)
 }
 
 pub unsafe fn error_string(code: i32, string: *mut c_char, length: *mut i32) -> Result<()> {

@@ -23,12 +23,10 @@ pub unsafe fn comm_revoke(comm: usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn comm_is_revoked(comm: usize, flag: *mut i32) -> Result<()> {
+pub fn comm_is_revoked(comm: usize) -> Result<i32> {
     let comm = of(comm)?;
     learn();
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = comm.failure.is_revoked() as i32 };
-    Ok(())
+    Ok(comm.failure.is_revoked() as i32)
 }
 
 /// All losses that are known now.
@@ -39,42 +37,34 @@ pub unsafe fn comm_failure_ack(comm: usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn comm_failure_get_acked(comm: usize, group: *mut usize) -> Result<()> {
+pub fn comm_failure_get_acked(comm: usize) -> Result<usize> {
     let comm = of(comm)?;
     let mut world = WORLD.enter();
     let lost = world.failures.acknowledged_of(&comm);
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(&mut world, lost, group) }
+    Ok(insert(&mut world, lost))
 }
 
-pub unsafe fn comm_get_failed(comm: usize, group: *mut usize) -> Result<()> {
+pub fn comm_get_failed(comm: usize) -> Result<usize> {
     let comm = of(comm)?;
     learn();
     let mut world = WORLD.enter();
     let lost = world.failures.lost_of(&comm);
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(&mut world, lost, group) }
+    Ok(insert(&mut world, lost))
 }
 
-/// # Safety
-/// `group` may be written.
-unsafe fn answer(world: &mut World, lost: Vec<Peer>, group: *mut usize) -> Result<()> {
+fn insert(world: &mut World, lost: Vec<Peer>) -> usize {
     let lost = Arc::new(Group::new(lost, world.endpoint.me()));
-    // SAFETY: the caller's promise.
-    unsafe { *group = groups::insert(world, lost) };
-    Ok(())
+    groups::insert(world, lost)
 }
 
 /// The first `wanted` of the group that [`comm_get_failed`] gives.
-pub unsafe fn comm_ack_failed(comm: usize, wanted: i32, acknowledged: *mut i32) -> Result<()> {
+pub fn comm_ack_failed(comm: usize, wanted: i32) -> Result<i32> {
     let comm = of(comm)?;
     let negative = |_| Error::new(Class::Arg, format!("num_to_ack {wanted} is negative"));
     let wanted = usize::try_from(wanted).map_err(negative)?;
     learn();
     let now = WORLD.enter().failures.acknowledge(&comm, wanted);
-    // SAFETY: the program's place for the number.
-    unsafe { *acknowledged = now as i32 };
-    Ok(())
+    Ok(now as i32)
 }
 
 pub unsafe fn comm_agree(comm: usize, flag: *mut i32) -> Result<()> {
@@ -89,11 +79,10 @@ pub unsafe fn comm_agree(comm: usize, flag: *mut i32) -> Result<()> {
     error.map_or(Ok(()), Err)
 }
 
-pub unsafe fn comm_iagree(comm: usize, flag: *mut i32, request: *mut usize) -> Result<()> {
+pub unsafe fn comm_iagree(comm: usize, flag: *mut i32) -> Result<usize> {
     let comm = of(comm)?;
     // SAFETY: the program's flag, which is its own again when the request is complete.
-    unsafe { *request = agree_beside(&mut WORLD.enter(), &comm, *flag, store_in(flag as usize)) };
-    Ok(())
+    Ok(agree_beside(&mut WORLD.enter(), &comm, unsafe { *flag }, store_in(flag as usize)))
 }
 
 /// Stores the result of [`comm_iagree`] at this address, which the program keeps until the request is complete.
@@ -102,14 +91,12 @@ fn store_in(flag: usize) -> Store {
     Box::new(move |result| unsafe { *(flag as *mut i32) = result })
 }
 
-pub unsafe fn comm_shrink(comm: usize, out: *mut usize) -> Result<()> {
+pub fn comm_shrink(comm: usize) -> Result<usize> {
     let parent: Arc<Comm> = of(comm)?;
     let mut shrink = Shrink::new(&mut WORLD.enter(), &parent);
     let shrunk = wait("MPIX_Comm_shrink", parent.context, |world| shrink.poll(world));
     let handle = shrink.finish(&mut WORLD.enter(), &shrunk);
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+    Ok(handle)
 }
 
 pub unsafe fn comm_ishrink(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {

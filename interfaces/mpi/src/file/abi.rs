@@ -37,11 +37,10 @@ unsafe fn path_of(filename: *const c_char) -> Result<PathBuf> {
 }
 
 /// `MPI_File_open`.
-pub unsafe fn open(comm: usize, filename: *const c_char, amode: i32, info: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn open(comm: usize, filename: *const c_char, amode: i32, info: usize) -> Result<usize> {
     let comm = intra(comm).map_err(|error| Error { on: None, ..error })?;
-    // SAFETY: the program's string, and its place for the handle.
-    unsafe { *out = opening::open(&comm, path_of(filename), amode, info::copy_of(info))? };
-    Ok(())
+    // SAFETY: the program's string.
+    opening::open(&comm, unsafe { path_of(filename) }, amode, info::copy_of(info))
 }
 
 /// `MPI_File_close`.
@@ -177,13 +176,11 @@ pub unsafe fn sync(fh: usize) -> Result<()> {
 }
 
 /// `MPI_File_get_byte_offset`.
-pub unsafe fn get_byte_offset(fh: usize, offset: i64, disp: *mut i64) -> Result<()> {
+pub fn get_byte_offset(fh: usize, offset: i64) -> Result<i64> {
     let file = of(fh)?;
     file.refuse_sequential()?;
     let at = file.byte_offset(offset)?;
-    // SAFETY: the program's place for the offset.
-    unsafe { *disp = at };
-    Ok(())
+    Ok(at)
 }
 
 impl File {

@@ -1,9 +1,9 @@
 //! The program's memory of one access.
 
+use crate::abi::Described;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::world::WORLD;
-use std::ffi::c_void;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// `count` elements of a datatype at an address. What a process reads from a file or writes to it are their packed
@@ -30,7 +30,8 @@ impl Memory {
     ///
     /// # Safety
     /// Invariant MEMORY.
-    pub unsafe fn find(buf: *const c_void, count: i64, handle: usize) -> Result<Self> {
+    pub unsafe fn find(what: Described) -> Result<Self> {
+        let Described { buffer, count, datatype: handle } = what;
         let datatype = WORLD.enter().types.get(handle)?.clone();
         if count < 0 {
             return Err(Error::new(Class::Count, format!("count {count} is negative")));
@@ -39,7 +40,7 @@ impl Memory {
         let bytes = datatype.packed_size(count);
         let bytes =
             bytes.ok_or_else(|| Error::new(Class::Count, format!("count {count} makes more than 2^63-1 bytes")))?;
-        let base = buf.cast::<u8>().cast_mut();
+        let base = buffer.cast::<u8>().cast_mut();
         let run = datatype.contiguous_span(count).map(|(first, _)| base.wrapping_offset(first as isize));
         if bytes > 0 && run.is_some_and(<*mut u8>::is_null) {
             let detail = format!("buf is a null pointer, but count {count} of the datatype are {bytes} bytes");

@@ -16,14 +16,11 @@ pub(crate) fn of(handle: usize, argument: &'static str) -> Result<Arc<Group>> {
     WORLD.enter().groups.named(argument, handle).cloned()
 }
 
-/// Stores the handle of a group that was made out of `origin`.
-unsafe fn answer(members: Vec<Peer>, origin: &Group, out: *mut usize) -> Result<()> {
+/// The handle of a group that was made out of `origin`.
+fn made(members: Vec<Peer>, origin: &Group) -> usize {
     let mut world = WORLD.enter();
     let me = world.endpoint.me();
-    let handle = insert(&mut world, Arc::new(Group::new(members, me).of_session(origin.session())));
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+    insert(&mut world, Arc::new(Group::new(members, me).of_session(origin.session())))
 }
 
 gives! {
@@ -57,23 +54,20 @@ fn translate(first: &Group, rank: i32, second: &Group) -> Result<i32> {
     Ok(second.rank_of(first.peer(rank as u32)).map_or(UNDEFINED, |rank| rank as i32))
 }
 
-pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+pub fn compare(first: usize, second: usize) -> Result<i32> {
     let likeness = match of(first, "group1")?.likeness(&*of(second, "group2")?) {
         Likeness::Congruent => Likeness::Identical,
         likeness => likeness,
     };
-    // SAFETY: the program's place for the result.
-    unsafe { *out = likeness as i32 };
-    Ok(())
+    Ok(likeness as i32)
 }
 
 /// Groups of the members of two.
 macro_rules! of_two {
     ($($name:ident = |$first:ident, $second:ident| $members:expr;)*) => {$(
-        pub unsafe fn $name(first: usize, second: usize, out: *mut usize) -> Result<()> {
+        pub fn $name(first: usize, second: usize) -> Result<usize> {
             let ($first, $second) = (&of(first, "group1")?, &of(second, "group2")?);
-            // SAFETY: as the caller says.
-            unsafe { answer($members, $first, out) }
+            Ok(made($members, $first))
         }
     )*};
 }
@@ -87,19 +81,18 @@ of_two! {
 /// Groups of some members of one, by ranks or by triplets of ranks.
 macro_rules! of_some {
     ($($name:ident, $by_triplets:ident = $members:path;)*) => {$(
-        pub unsafe fn $name(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+        pub unsafe fn $name(group: usize, n: i32, ranks: *const i32) -> Result<usize> {
             let group = of(group, "group")?;
-            // SAFETY: the program's array of n ranks and its place for the handle.
-            unsafe { answer($members(&group, slice_of(ranks, n, "n")?)?, &group, out) }
+            // SAFETY: the program's array of n ranks.
+            let ranks = unsafe { slice_of(ranks, n, "n")? };
+            Ok(made($members(&group, ranks)?, &group))
         }
 
-        pub unsafe fn $by_triplets(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+        pub unsafe fn $by_triplets(group: usize, n: i32, ranges: *mut [i32; 3]) -> Result<usize> {
             let group = of(group, "group")?;
-            // SAFETY: the program's array of n triplets and its place for the handle.
-            unsafe {
-                let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
-                answer($members(&group, &ranks)?, &group, out)
-            }
+            // SAFETY: the program's array of n triplets.
+            let ranks = subset::expand(&group, unsafe { slice_of(ranges, n, "n")? })?;
+            Ok(made($members(&group, &ranks)?, &group))
         }
     )*};
 }

@@ -28,16 +28,12 @@ fn writable(handle: usize) -> Result<()> {
     if handle == INFO_ENV { Err(refused()) } else { Ok(()) }
 }
 
-pub unsafe fn create(out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = insert(super::Info::default()) };
-    Ok(())
+pub fn create() -> Result<usize> {
+    Ok(insert(super::Info::default()))
 }
 
-pub unsafe fn create_env(_argc: i32, _argv: *mut c_void, out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = insert(super::surroundings()) };
-    Ok(())
+pub fn create_env(_argc: i32, _argv: *mut c_void) -> Result<usize> {
+    Ok(insert(super::surroundings()))
 }
 
 gives! {

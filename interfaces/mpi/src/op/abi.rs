@@ -1,7 +1,7 @@
 //! Bodies of the functions on reduction operations.
 
 use super::{Elements, Function, Op, Predefined};
-use crate::abi::{Callback, IN_PLACE, OP_NULL};
+use crate::abi::{Callback, Described, IN_PLACE, OP_NULL};
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
 use crate::world::WORLD;
@@ -14,7 +14,7 @@ pub(crate) fn define_predefined(ops: &mut Table<Op>) {
     }
 }
 
-pub unsafe fn create(function: Callback, commute: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create(function: Callback, commute: i32) -> Result<usize> {
     if function.at == 0 {
         return Err(Error::new(Class::Arg, "user_fn is a null pointer"));
     }
@@ -27,9 +27,7 @@ pub unsafe fn create(function: Callback, commute: i32, out: *mut usize) -> Resul
         }
     };
     let handle = WORLD.enter().ops.insert(Op::User { function, commute: commute != 0 });
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+    Ok(handle)
 }
 
 pub unsafe fn free(op: *mut usize) -> Result<()> {
@@ -41,14 +39,12 @@ pub unsafe fn free(op: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn commutative(op: usize, commute: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *commute = WORLD.enter().ops.get(op)?.is_commutative() as i32 };
-    Ok(())
+pub fn commutative(op: usize) -> Result<i32> {
+    Ok(WORLD.enter().ops.get(op)?.is_commutative() as i32)
 }
 
 /// May run a function of the program: nothing is held while it does.
-fn check_two_buffers(input: *const c_void, inout: *mut c_void, count: i64) -> Result<()> {
+fn check_two_buffers(input: *const c_void, inout: *const c_void, count: i64) -> Result<()> {
     let refused = |detail: &str| Err(Error::new(Class::Buffer, detail));
     if input as usize == IN_PLACE || inout as usize == IN_PLACE {
         return refused("MPI_IN_PLACE is no buffer here; inbuf and inoutbuf must be two arrays");
@@ -59,13 +55,8 @@ fn check_two_buffers(input: *const c_void, inout: *mut c_void, count: i64) -> Re
     Ok(())
 }
 
-pub unsafe fn reduce_local(
-    input: *const c_void,
-    inout: *mut c_void,
-    count: i64,
-    datatype: usize,
-    op: usize,
-) -> Result<()> {
+pub unsafe fn reduce_local(input: *const c_void, what: Described, op: usize) -> Result<()> {
+    let Described { buffer: inout, count, datatype } = what;
     if count < 0 {
         return Err(Error::new(Class::Count, format!("count {count} is negative")));
     }
@@ -78,5 +69,5 @@ pub unsafe fn reduce_local(
     op.check(&kind)?;
     let elements = Elements { count, datatype: &kind, handle: datatype };
     // SAFETY: the program's buffers of count elements, which do not overlap.
-    unsafe { op.reduce(input.cast(), inout.cast(), elements) }
+    unsafe { op.reduce(input.cast(), inout.cast_mut().cast(), elements) }
 }

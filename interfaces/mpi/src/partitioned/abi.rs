@@ -1,7 +1,7 @@
 //! Bodies of the calls of partitioned communication.
 
 use super::{Introduction, Operation, OperationId, Partner, Receive, Send, Side};
-use crate::abi::slice_of;
+use crate::abi::{Described, slice_of};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
 use crate::point::Buffer;
@@ -9,22 +9,12 @@ use crate::request::Request;
 use crate::world::{WORLD, World, look};
 use std::ffi::c_void;
 
-/// What both calls that make an operation are told of the buffer.
-struct Described {
-    buffer: Buffer,
-    partitions: u32,
-    /// Of each partition.
-    bytes: usize,
-}
-
+/// The buffer of an operation, the number of its partitions, and the bytes of each.
 fn described(
     world: &World,
-    buf: *const c_void,
-    partitions: i32,
-    count: i64,
-    datatype: usize,
+    (buffer, partitions, count, datatype): (*const c_void, i32, i64, usize),
     has_partner: bool,
-) -> Result<Described> {
+) -> Result<(Buffer, u32, usize)> {
     let negative = |what: &str, value: i64| Error::new(Class::Count, format!("{what} {value} is negative"));
     let number = u32::try_from(partitions)
         .map_err(|_| Error::new(Class::Arg, format!("partitions {partitions} is negative")))?;
@@ -35,9 +25,10 @@ fn described(
         Error::new(Class::Count, format!("{partitions} partitions of {count} elements are more than 2^63-1 elements"))
     };
     let elements = count.checked_mul(i64::from(partitions)).ok_or_else(too_many)?;
-    let buffer = Buffer::with_partner(&world.types, (buf, elements), ("datatype", datatype), has_partner)?;
+    let what = Described { buffer, count: elements, datatype };
+    let buffer = Buffer::with_partner(&world.types, what, "datatype", has_partner)?;
     let bytes = if number == 0 { 0 } else { buffer.bytes() / number as usize };
-    Ok(Described { buffer, partitions: number, bytes })
+    Ok((buffer, number, bytes))
 }
 
 /// The partner of an operation; `None` for `MPI_PROC_NULL`. There are no wildcards (MPI 5.0, section 4.2.1).
@@ -49,7 +40,7 @@ fn partner(world: &World, comm: &Comm, rank: i32, tag: i32) -> Result<Option<Par
     Ok(route.map(|route| Partner { peer: route.to, context: comm.context, source: route.envelope.source, tag }))
 }
 
-pub unsafe fn psend_init(
+pub fn psend_init(
     buf: *const c_void,
     partitions: i32,
     count: i64,
@@ -58,14 +49,13 @@ pub unsafe fn psend_init(
     tag: i32,
     comm: usize,
     info: usize,
-    request: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     crate::info::copy_of(info)?;
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let partner = partner(world, &world.comm(comm)?.clone(), dest, tag)?;
-    let Described { buffer, partitions, bytes } =
-        described(world, buf, partitions, count, datatype, partner.is_some())?;
+    let what = (buf, partitions, count, datatype);
+    let (buffer, partitions, bytes) = described(world, what, partner.is_some())?;
     let first_tag = world.partitioned.claim_tags(partitions).ok_or_else(|| {
         let detail =
             format!("partitions {partitions}: the partitioned sends that are not freed leave too few tags in a row");
@@ -73,12 +63,10 @@ pub unsafe fn psend_init(
     })?;
     let mut send = Send::new(partner, Introduction { first_tag, partitions, bytes }, Some(buffer))?;
     send.introduce(&mut world.endpoint);
-    // SAFETY: the program's place for the handle.
-    unsafe { *request = insert(world, Side::Send(send), comm) };
-    Ok(())
+    Ok(insert(world, Side::Send(send), comm))
 }
 
-pub unsafe fn precv_init(
+pub fn precv_init(
     buf: *mut c_void,
     partitions: i32,
     count: i64,
@@ -87,18 +75,15 @@ pub unsafe fn precv_init(
     tag: i32,
     comm: usize,
     info: usize,
-    request: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     crate::info::copy_of(info)?;
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let partner = partner(world, &world.comm(comm)?.clone(), source, tag)?;
-    let Described { buffer, partitions, bytes } =
-        described(world, buf, partitions, count, datatype, partner.is_some())?;
+    let what = (buf.cast_const(), partitions, count, datatype);
+    let (buffer, partitions, bytes) = described(world, what, partner.is_some())?;
     let receive = Receive::new(partner, source, Some(buffer), partitions, bytes, &mut world.endpoint);
-    // SAFETY: the program's place for the handle.
-    unsafe { *request = insert(world, Side::Receive(receive), comm) };
-    Ok(())
+    Ok(insert(world, Side::Receive(receive), comm))
 }
 
 fn insert(world: &mut World, side: Side, comm: usize) -> usize {
@@ -176,14 +161,12 @@ pub unsafe fn pready_list(length: i32, partitions: *const i32, request: usize) -
 }
 
 /// A partition of a receive that is not active has arrived, as waiting for such a request is waiting for nothing.
-pub unsafe fn parrived(request: usize, partition: i32, flag: *mut i32) -> Result<()> {
+pub fn parrived(request: usize, partition: i32) -> Result<i32> {
     let arrived = look(|world| match has_arrived(world, request, partition) {
         Ok(false) => None,
         answer => Some(answer),
     });
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = arrived.unwrap_or(Ok(false))? as i32 };
-    Ok(())
+    Ok(arrived.unwrap_or(Ok(false))? as i32)
 }
 
 fn has_arrived(world: &World, handle: usize, partition: i32) -> Result<bool> {

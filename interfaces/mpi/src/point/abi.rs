@@ -16,14 +16,10 @@ pub use send::*;
 
 use super::route::waiting;
 use crate::world::{WORLD, World};
-use std::ffi::c_void;
 use weft_fabric::{Fault, Outcome, RequestId, Selector};
 
 /// Scattered buffers of blocking calls up to this size are packed on the stack.
 const SMALL: usize = 2048;
-
-/// A program's description of a buffer: address, count, datatype.
-type Described = (*const c_void, i64, usize);
 
 #[inline]
 fn wait_for(call: &'static str, id: RequestId, with: Selector) -> Outcome {

@@ -1,10 +1,9 @@
 //! Where the bytes of a message lie.
 
-use crate::abi::DATATYPE_NULL;
+use crate::abi::{DATATYPE_NULL, Described};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
-use std::ffi::c_void;
 
 /// A buffer that is one run of memory.
 #[derive(Clone, Copy)]
@@ -149,39 +148,29 @@ impl Buffer {
         }
     }
 
-    /// The buffer that a program describes.
+    /// The buffer that a program describes, whose datatype is an argument of this name.
     ///
     /// # Errors
     /// As [`run`].
-    pub fn find(types: &Table<Datatype>, buf: *const c_void, count: i64, datatype: usize) -> Result<Self> {
-        Self::named(types, buf, count, ("datatype", datatype))
+    pub fn named(types: &Table<Datatype>, what: Described, argument: &'static str) -> Result<Self> {
+        match run(types, what, argument)? {
+            Some(run) => Ok(Self::Run(run)),
+            None => Ok(Self::Scattered(scattered(types, what)?)),
+        }
     }
 
     /// Like [`Self::named`]. Without a partner nothing is sent or received, so that the null datatype, which programs
     /// pass with `MPI_PROC_NULL`, describes nothing.
     pub fn with_partner(
         types: &Table<Datatype>,
-        (buf, count): (*const c_void, i64),
-        datatype: (&'static str, usize),
+        what: Described,
+        argument: &'static str,
         has_partner: bool,
     ) -> Result<Self> {
-        if !has_partner && datatype.1 == DATATYPE_NULL {
+        if !has_partner && what.datatype == DATATYPE_NULL {
             return Ok(Self::Run(Run { at: std::ptr::null_mut(), bytes: 0 }));
         }
-        Self::named(types, buf, count, datatype)
-    }
-
-    /// Like [`Self::find`], for a datatype argument of another name.
-    pub fn named(
-        types: &Table<Datatype>,
-        buf: *const c_void,
-        count: i64,
-        datatype: (&'static str, usize),
-    ) -> Result<Self> {
-        match run(types, buf, count, datatype)? {
-            Some(run) => Ok(Self::Run(run)),
-            None => Ok(Self::Scattered(scattered(types, buf, count, datatype.1)?)),
-        }
+        Self::named(types, what, argument)
     }
 }
 
@@ -191,15 +180,11 @@ impl Buffer {
 /// A negative count, an unknown or uncommitted datatype (the null datatype for no elements is none), a null buffer with
 /// data.
 #[inline]
-pub fn run(
-    types: &Table<Datatype>,
-    buf: *const c_void,
-    count: i64,
-    datatype: (&'static str, usize),
-) -> Result<Option<Run>> {
-    let kind = match types.named(datatype.0, datatype.1) {
+pub fn run(types: &Table<Datatype>, what: Described, argument: &'static str) -> Result<Option<Run>> {
+    let Described { buffer, count, datatype } = what;
+    let kind = match types.named(argument, datatype) {
         // Programs pass it where there is nothing to say.
-        Err(_) if count == 0 && datatype.1 == DATATYPE_NULL => {
+        Err(_) if count == 0 && datatype == DATATYPE_NULL => {
             return Ok(Some(Run { at: std::ptr::null_mut(), bytes: 0 }));
         }
         kind => kind?,
@@ -209,7 +194,7 @@ pub fn run(
     }
     kind.check_communication()?;
     let Some((disp, bytes)) = kind.contiguous_span(count) else { return Ok(None) };
-    let at = buf.cast::<u8>().cast_mut().wrapping_offset(disp as isize);
+    let at = buffer.cast::<u8>().cast_mut().wrapping_offset(disp as isize);
     if at.is_null() && bytes > 0 {
         return Err(null(bytes));
     }
@@ -217,11 +202,11 @@ pub fn run(
 }
 
 /// The buffer that [`run`] found to be none.
-pub fn scattered(types: &Table<Datatype>, buf: *const c_void, count: i64, datatype: usize) -> Result<Scattered> {
-    let datatype = types.get(datatype)?.clone();
+fn scattered(types: &Table<Datatype>, what: Described) -> Result<Scattered> {
+    let (count, datatype) = (what.count, types.get(what.datatype)?.clone());
     let bytes = datatype.packed_size(count).and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.ok_or_else(|| too_large(count, &datatype))?;
-    Ok(Scattered { base: buf.cast::<u8>().cast_mut(), count, datatype, bytes })
+    Ok(Scattered { base: what.buffer.cast::<u8>().cast_mut(), count, datatype, bytes })
 }
 
 #[cold]

@@ -1,8 +1,7 @@
 //! Bodies of the functions on sessions, and of those that make communicators out of groups.
 
 use super::{PROCESS_SETS, ProcessSet, Session, of, sessions};
-use crate::abi::{MAX_STRINGTAG_LEN, SESSION_NULL, store_string, text_of};
-use crate::comm::abi::answer;
+use crate::abi::{COMM_NULL, MAX_STRINGTAG_LEN, SESSION_NULL, store_string, text_of};
 use crate::comm::from_groups;
 use crate::errhandler::{self, Handler};
 use crate::error::{Class, Error, RANKS, Result, Unit, null_place};
@@ -15,12 +14,9 @@ use std::ffi::c_char;
 use std::sync::{Arc, Mutex};
 
 /// Errors go to the handler that is given.
-pub unsafe fn init(info: usize, errhandler: usize, out: *mut usize) -> Result<()> {
+pub fn init(info: usize, errhandler: usize) -> Result<usize> {
     let handler = errhandler::resolve(errhandler, Kind::Session)?;
-    let handle = begin(info, &handler).map_err(|error| error.through(&handler))?;
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+    begin(info, &handler).map_err(|error| error.through(&handler))
 }
 
 fn begin(info: usize, handler: &Arc<Handler>) -> Result<usize> {
@@ -49,20 +45,16 @@ pub unsafe fn finalize(session: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn get_info(session: usize, out: *mut usize) -> Result<()> {
+pub fn get_info(session: usize) -> Result<usize> {
     let mut info = Info::default();
     info.set("thread_level", start::phase::level_name(of(session)?.level));
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = info::insert(info) };
-    Ok(())
+    Ok(info::insert(info))
 }
 
-pub unsafe fn get_num_psets(session: usize, info: usize, out: *mut i32) -> Result<()> {
+pub fn get_num_psets(session: usize, info: usize) -> Result<i32> {
     of(session)?;
     info::copy_of(info)?;
-    // SAFETY: the program's place for the number.
-    unsafe { *out = PROCESS_SETS.len() as i32 };
-    Ok(())
+    Ok(PROCESS_SETS.len() as i32)
 }
 
 /// What `n` counts.
@@ -98,23 +90,17 @@ unsafe fn set_of(session: usize, name: *const c_char) -> Result<Group> {
     Ok(set.group(&WORLD.enter()))
 }
 
-pub unsafe fn get_pset_info(session: usize, name: *const c_char, out: *mut usize) -> Result<()> {
+pub unsafe fn get_pset_info(session: usize, name: *const c_char) -> Result<usize> {
     let mut info = Info::default();
-    // SAFETY: the program's string and its place for the handle.
-    unsafe {
-        info.set("mpi_size", &set_of(session, name)?.size().to_string());
-        *out = info::insert(info);
-    }
-    Ok(())
+    // SAFETY: the program's string.
+    info.set("mpi_size", &unsafe { set_of(session, name)? }.size().to_string());
+    Ok(info::insert(info))
 }
 
-pub unsafe fn group_from_session_pset(session: usize, name: *const c_char, out: *mut usize) -> Result<()> {
-    // SAFETY: the program's string and its place for the handle.
-    unsafe {
-        let group = set_of(session, name)?.of_session(Some(session));
-        *out = groups::insert(&mut WORLD.enter(), Arc::new(group));
-    }
-    Ok(())
+pub unsafe fn group_from_session_pset(session: usize, name: *const c_char) -> Result<usize> {
+    // SAFETY: the program's string.
+    let group = unsafe { set_of(session, name)? }.of_session(Some(session));
+    Ok(groups::insert(&mut WORLD.enter(), Arc::new(group)))
 }
 
 /// The program's tag for a new communicator.
@@ -134,13 +120,11 @@ pub unsafe fn comm_create_from_group(
     stringtag: *const c_char,
     info: usize,
     errhandler: usize,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     let handler = errhandler::resolve(errhandler, Kind::Comm)?;
     // SAFETY: the program's string.
     let made = unsafe { from_group(group, stringtag, info, &handler) };
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(made.map_err(|error| error.through(&handler))?, out) }
+    Ok(made.map_err(|error| error.through(&handler))?.unwrap_or(COMM_NULL))
 }
 
 unsafe fn from_group(
@@ -168,14 +152,12 @@ pub unsafe fn intercomm_create_from_groups(
     stringtag: *const c_char,
     info: usize,
     errhandler: usize,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     let handler = errhandler::resolve(errhandler, Kind::Comm)?;
     let leaders = (local_leader, remote_leader);
     // SAFETY: the program's string.
     let made = unsafe { between(local, remote, leaders, stringtag, info, &handler) };
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(Some(made.map_err(|error| error.through(&handler))?), out) }
+    made.map_err(|error| error.through(&handler))
 }
 
 /// The remote group and its leader count at the local leader only.

@@ -17,45 +17,35 @@ pub unsafe fn init(_argc: *mut i32, _argv: *mut c_void) -> Result<()> {
 }
 
 /// The level provided is the next one at or above the one required.
-pub unsafe fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: i32, provided: *mut i32) -> Result<()> {
+pub fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: i32) -> Result<i32> {
     let levels = [THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED];
     let level = levels.into_iter().find(|&level| required <= level).unwrap_or(THREAD_MULTIPLE);
     start(level)?;
-    // SAFETY: the program's place for the level.
-    unsafe { *provided = level };
-    Ok(())
+    Ok(level)
 }
 
 pub unsafe fn finalize() -> Result<()> {
     finish()
 }
 
-pub unsafe fn initialized(flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = (PHASE.load(Ordering::Acquire) != BEFORE) as i32 };
-    Ok(())
+pub fn initialized() -> Result<i32> {
+    Ok((PHASE.load(Ordering::Acquire) != BEFORE) as i32)
 }
 
-pub unsafe fn finalized(flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = (PHASE.load(Ordering::Acquire) == ENDED) as i32 };
-    Ok(())
+pub fn finalized() -> Result<i32> {
+    Ok((PHASE.load(Ordering::Acquire) == ENDED) as i32)
 }
 
 pub unsafe fn abort(comm: usize, code: i32) -> Result<()> {
     abort_members(comm, code, &format!("MPI_Abort was called with code {code}"))
 }
 
-pub unsafe fn is_thread_main(flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = (MAIN.get() == Some(&std::thread::current().id())) as i32 };
-    Ok(())
+pub fn is_thread_main() -> Result<i32> {
+    Ok((MAIN.get() == Some(&std::thread::current().id())) as i32)
 }
 
-pub unsafe fn query_thread(provided: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the level.
-    unsafe { *provided = THREAD_LEVEL.load(Ordering::Relaxed) };
-    Ok(())
+pub fn query_thread() -> Result<i32> {
+    Ok(THREAD_LEVEL.load(Ordering::Relaxed))
 }
 
 pub unsafe fn get_version(version: *mut i32, subversion: *mut i32) -> Result<()> {
@@ -77,10 +67,8 @@ pub unsafe fn get_processor_name(name: *mut c_char, length: *mut i32) -> Result<
     Ok(())
 }
 
-pub unsafe fn get_hw_resource_info(out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = info::insert(Info::default()) };
-    Ok(())
+pub fn get_hw_resource_info() -> Result<usize> {
+    Ok(info::insert(Info::default()))
 }
 
 /// Seconds on the machine's monotonic clock, which all processes of a host share.
@@ -136,14 +124,12 @@ pub unsafe fn abi_get_version(major: *mut i32, minor: *mut i32) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn abi_get_info(out: *mut usize) -> Result<()> {
+pub fn abi_get_info() -> Result<usize> {
     let mut info = Info::default();
     for key in ["mpi_aint_size", "mpi_count_size", "mpi_offset_size"] {
         info.set(key, "8");
     }
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = info::insert(info) };
-    Ok(())
+    Ok(info::insert(info))
 }
 
 /// What a Fortran layer says about its compiler.
@@ -166,11 +152,9 @@ fn told_late(already: bool, what: &str) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn abi_get_fortran_info(out: *mut usize) -> Result<()> {
+pub fn abi_get_fortran_info() -> Result<usize> {
     let info = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner).info.clone();
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = info.map_or(INFO_NULL, info::insert) };
-    Ok(())
+    Ok(info.map_or(INFO_NULL, info::insert))
 }
 
 pub unsafe fn abi_set_fortran_info(handle: usize) -> Result<()> {

@@ -7,7 +7,7 @@ pub use graphs::*;
 use super::{Cartesian, Topology, balance};
 use crate::abi::{CART, COMM_NULL, DIST_GRAPH, GRAPH, UNDEFINED, slice_of};
 use crate::comm::Comm;
-use crate::comm::abi::{answer, intra, of};
+use crate::comm::abi::{intra, of};
 use crate::comm::create::{everyone, insert, with_topology};
 use crate::comm::{Draft, agree};
 use crate::error::{Class, Error, Result, Unit};
@@ -15,16 +15,14 @@ use crate::group::Group;
 use crate::world::WORLD;
 use std::sync::Arc;
 
-pub unsafe fn topo_test(comm: usize, status: *mut i32) -> Result<()> {
+pub fn topo_test(comm: usize) -> Result<i32> {
     let kind = match of(comm)?.topology {
         None => UNDEFINED,
         Some(Topology::Cartesian(_)) => CART,
         Some(Topology::Graph(_)) => GRAPH,
         Some(Topology::Distributed(_)) => DIST_GRAPH,
     };
-    // SAFETY: the program's place for the kind.
-    unsafe { *status = kind };
-    Ok(())
+    Ok(kind)
 }
 
 /// Fills in the dimensions that are 0.
@@ -86,8 +84,10 @@ pub unsafe fn cart_create(
         *out = COMM_NULL;
         let comm = intra(comm)?;
         let (grid, size) = grid_of(&comm, ndims, dims, periods)?;
-        answer(with_topology("MPI_Cart_create", &comm, size, Topology::Cartesian(grid))?, out)
+        let made = with_topology("MPI_Cart_create", &comm, size, Topology::Cartesian(grid))?;
+        *out = made.unwrap_or(COMM_NULL);
     }
+    Ok(())
 }
 
 /// The rank that a grid would give the process: its own.
@@ -107,10 +107,8 @@ pub unsafe fn cart_map(
     Ok(())
 }
 
-pub unsafe fn cartdim_get(comm: usize, ndims: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the number.
-    unsafe { *ndims = of(comm)?.cartesian()?.dims.len() as i32 };
-    Ok(())
+pub fn cartdim_get(comm: usize) -> Result<i32> {
+    Ok(of(comm)?.cartesian()?.dims.len() as i32)
 }
 
 /// Stores as many of the values as there is room for.
@@ -176,7 +174,7 @@ pub unsafe fn cart_shift(comm: usize, direction: i32, disp: i32, source: *mut i3
     Ok(())
 }
 
-pub unsafe fn cart_sub(comm: usize, remain_dims: *const i32, out: *mut usize) -> Result<()> {
+pub unsafe fn cart_sub(comm: usize, remain_dims: *const i32) -> Result<usize> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     // SAFETY: the program's array with one number for each dimension.
@@ -188,6 +186,5 @@ pub unsafe fn cart_sub(comm: usize, remain_dims: *const i32, out: *mut usize) ->
     let ranks = (0..comm.size()).filter(|&rank| grid.sub(rank, &kept).1 == color);
     let group = Group::new(ranks.map(|rank| comm.local.peer(rank)).collect(), me);
     let draft = Draft { topology: Some(Topology::Cartesian(sub)), ..Draft::from_parent(Arc::new(group), &comm) };
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(Some(insert(&mut WORLD.enter(), draft, agreed.context)), out) }
+    Ok(insert(&mut WORLD.enter(), draft, agreed.context))
 }

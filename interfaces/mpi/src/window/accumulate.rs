@@ -4,10 +4,10 @@ use super::apply::{Action, apply};
 use super::elements::{Span, Spans, basic, operation, spans};
 use super::epoch::wait_in_window;
 use super::message::{Head, Kind, Landing, Reply};
-use super::transfer::{Aim, Described, expect, give_up, packed, pieces, send_when_room};
+use super::transfer::{expect, give_up, packed, pieces, send_when_room};
 use super::words::{self, Which};
 use super::{Way, Window};
-use crate::abi::PROC_NULL;
+use crate::abi::{Aim, Described, PROC_NULL};
 use crate::datatype::{Datatype, Group};
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
@@ -122,10 +122,9 @@ unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, cal
         return Err(Error::new(Class::Op, detail));
     }
     let has_target = call.aim.rank != PROC_NULL;
-    let describe =
-        |name, (at, count, datatype): Described| Buffer::with_partner(types, (at, count), (name, datatype), has_target);
-    let origin = if op == Predefined::NoOp { None } else { Some(describe("origin_datatype", call.origin)?) };
-    let result = call.result.map(|result| describe("result_datatype", result)).transpose()?;
+    let describe = |what, name| Buffer::with_partner(types, what, name, has_target);
+    let origin = if op == Predefined::NoOp { None } else { Some(describe(call.origin, "origin_datatype")?) };
+    let result = call.result.map(|result| describe(result, "result_datatype")).transpose()?;
     let sight = match window.sight(types, &call.aim)? {
         Some(sight) if sight.bytes > 0 => sight,
         _ => return Ok(None),
@@ -139,7 +138,7 @@ unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, cal
     let mut held = Vec::new();
     let from = match &origin {
         None => std::ptr::null(),
-        Some(origin) => match in_row(origin, elements, basic, is_basic(call.origin.2)) {
+        Some(origin) => match in_row(origin, elements, basic, is_basic(call.origin.datatype)) {
             Some(at) => at.cast_const(),
             None => {
                 // SAFETY: the caller's promise.
@@ -150,7 +149,7 @@ unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, cal
     };
     let bytes = elements * basic.extent() as usize;
     let (result, landing) = result.map_or((std::ptr::null_mut(), Landing::There), |buffer| {
-        place_of_result(buffer, bytes, elements, basic, is_basic(call.result.map_or(0, |result| result.2)))
+        place_of_result(buffer, bytes, elements, basic, is_basic(call.result.map_or(0, |result| result.datatype)))
     });
     let origin_bytes = if origin.is_some() { bytes } else { 0 };
     let spans = spans(sight.datatype, sight.count, sight.at, basic);
@@ -208,7 +207,7 @@ pub unsafe fn fetch_and_op(
     let has_places = !result.is_null() && (fetches_only || !origin.is_null());
     let Some(basic) = basic.filter(|_| has_places && rank != PROC_NULL) else {
         drop(guard);
-        let described = |at| (at, 1, datatype);
+        let described = |buffer| Described { buffer, count: 1, datatype };
         let (origin, result) = (described(origin), Some(described(result.cast_const())));
         // SAFETY: the caller's promise.
         return unsafe { accumulate(&Call { name, handle, origin, result, aim, op, has_request: false }).map(drop) };

@@ -5,32 +5,19 @@ use super::epoch::{find, wait_in_window};
 use super::message::{Head, Kind, Landing, MOST_PAYLOAD, MOST_SPANS, Reply};
 use super::remote;
 use super::{Flavor, Way, Window};
-use crate::abi::PROC_NULL;
+use crate::abi::{Aim, Described, PROC_NULL};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
 use crate::point::{Buffer, Packed, Run};
 use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
-use std::ffi::c_void;
 use std::io;
 use weft_fabric::region::is_refusal;
 
 /// Spans shorter than that, on average, the target stores faster than the kernel does; bytes. It has to take part, which it
 /// does anyway where it ends the epoch with the origin.
 const APART: usize = 1024;
-
-/// A buffer of the program: address, count, datatype.
-pub type Described = (*const c_void, i64, usize);
-
-/// What the program names at the target.
-#[derive(Clone, Copy)]
-pub struct Aim {
-    pub rank: i32,
-    pub disp: isize,
-    pub count: i64,
-    pub datatype: usize,
-}
 
 /// A part of an operation that one message holds.
 pub(super) struct Piece {
@@ -144,38 +131,46 @@ struct Rest {
     spans: Spans,
 }
 
+/// Moves between the two sides what can be moved at once; the spans of the target where that is not possible.
+type MoveNow = unsafe fn(&mut Window, &Buffer, &Sight<'_>) -> Result<Option<Spans>>;
+
+/// Finds both sides and has them moved by `now`; what is left, with the origin.
+///
+/// # Safety
+/// The origin's buffer may be moved from or to, until the operation is complete; the target's memory is what the window
+/// says.
+#[inline]
+unsafe fn begin(handle: usize, origin: Described, aim: Aim, now: MoveNow) -> Result<Option<(Rest, Buffer)>> {
+    let mut guard = WORLD.enter();
+    let World { windows, types, .. } = &mut *guard;
+    let window = &mut **windows.table.get_mut(handle)?;
+    let has_target = aim.rank != PROC_NULL;
+    let buffer = Buffer::with_partner(types, origin, "origin_datatype", has_target)?;
+    let Some(sight) = window.sight(types, &aim)? else { return Ok(None) };
+    check_lengths(buffer.bytes(), sight.bytes)?;
+    if sight.bytes == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise, and the range was checked.
+    let spans = unsafe { now(window, &buffer, &sight)? };
+    Ok(spans.map(|spans| (Rest { rank: sight.rank, spans }, buffer)))
+}
+
 /// `MPI_Put`; answers a request.
 ///
 /// # Safety
-/// The origin's buffer is readable; the target's memory is what the window says.
+/// As [`begin`].
 #[inline]
 pub unsafe fn put(call: &'static str, handle: usize, origin: Described, aim: Aim) -> Result<usize> {
-    let (rest, buffer) = {
-        let mut guard = WORLD.enter();
-        let World { windows, types, .. } = &mut *guard;
-        let window = &mut **windows.table.get_mut(handle)?;
-        let has_target = aim.rank != PROC_NULL;
-        let (address, count, datatype) = origin;
-        let buffer = Buffer::with_partner(types, (address, count), ("origin_datatype", datatype), has_target)?;
-        let Some(sight) = window.sight(types, &aim)? else { return Ok(SENT) };
-        check_lengths(buffer.bytes(), sight.bytes)?;
-        // SAFETY: the caller's promise, and the range was checked.
-        match unsafe { put_now(window, &buffer, &sight)? } {
-            None => return Ok(SENT),
-            Some(rest) => (rest, buffer),
-        }
-    };
     // SAFETY: the caller's promise.
+    let Some((rest, buffer)) = (unsafe { begin(handle, origin, aim, put_now)? }) else { return Ok(SENT) };
+    // SAFETY: as above.
     let packed = unsafe { packed(&buffer)? };
     send_put(call, handle, rest, packed.bytes())
 }
 
-/// Puts by a copy, where the memory can be reached.
 #[inline]
-unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result<Option<Rest>> {
-    if sight.bytes == 0 {
-        return Ok(None);
-    }
+unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Result<Option<Spans>> {
     match window.targets[sight.rank].way {
         Way::Mapped(base) => {
             // SAFETY: the caller's promise.
@@ -186,17 +181,17 @@ unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
             let to = window.targets[sight.rank].base;
             let spans = runs(sight.datatype, sight.count, sight.at);
             if spans.len() > 1 && sight.bytes / spans.len() < APART && window.targets_take_part() {
-                return Ok(Some(Rest { rank: sight.rank, spans }));
+                return Ok(Some(spans));
             }
             // SAFETY: the caller's promise.
             let packed = unsafe { packed(buffer)? };
             // SAFETY: as many bytes as the spans have: the lengths were compared.
             if let Err(error) = unsafe { remote::scatter(attach, to, &spans, 1, packed.bytes().as_ptr()) } {
-                return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
+                return window.refused(sight.rank, &error).map_or(Ok(Some(spans)), Err);
             }
             Ok(None)
         }
-        Way::Message => Ok(Some(Rest { rank: sight.rank, spans: runs(sight.datatype, sight.count, sight.at) })),
+        Way::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
     }
 }
 
@@ -318,32 +313,18 @@ fn send_put(call: &'static str, handle: usize, rest: Rest, bytes: &[u8]) -> Resu
 /// `MPI_Get`; answers a request, which is one of its own if `has_request` and the data is not there yet.
 ///
 /// # Safety
-/// The origin's buffer is writable until the operation is complete.
+/// As [`begin`].
 #[inline]
 pub unsafe fn get(call: &'static str, handle: usize, origin: Described, aim: Aim, has_request: bool) -> Result<usize> {
-    let (rest, buffer) = {
-        let mut guard = WORLD.enter();
-        let World { windows, types, .. } = &mut *guard;
-        let window = &mut **windows.table.get_mut(handle)?;
-        let has_target = aim.rank != PROC_NULL;
-        let (address, count, datatype) = origin;
-        let buffer = Buffer::with_partner(types, (address, count), ("origin_datatype", datatype), has_target)?;
-        let Some(sight) = window.sight(types, &aim)? else { return Ok(SENT) };
-        check_lengths(buffer.bytes(), sight.bytes)?;
-        // SAFETY: the caller's promise, and the range was checked.
-        match unsafe { get_now(window, &buffer, &sight)? } {
-            None => return Ok(SENT),
-            Some(rest) => (rest, buffer),
-        }
-    };
-    ask_for(call, handle, rest, buffer, has_request)
+    // SAFETY: the caller's promise.
+    match unsafe { begin(handle, origin, aim, get_now)? } {
+        Some((rest, buffer)) => ask_for(call, handle, rest, buffer, has_request),
+        None => Ok(SENT),
+    }
 }
 
 #[inline]
-unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result<Option<Rest>> {
-    if sight.bytes == 0 {
-        return Ok(None);
-    }
+unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Result<Option<Spans>> {
     match window.targets[sight.rank].way {
         Way::Mapped(base) => {
             // SAFETY: the caller's promise.
@@ -364,7 +345,7 @@ unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
             };
             // SAFETY: the place has room for the bytes of all spans.
             if let Err(error) = unsafe { remote::gather(attach, from, &spans, 1, to) } {
-                return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
+                return window.refused(sight.rank, &error).map_or(Ok(Some(spans)), Err);
             }
             if let (Buffer::Scattered(scattered), Some(aside)) = (buffer, &aside) {
                 // SAFETY: the caller's promise; all bytes were read.
@@ -372,7 +353,7 @@ unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
             }
             Ok(None)
         }
-        Way::Message => Ok(Some(Rest { rank: sight.rank, spans: runs(sight.datatype, sight.count, sight.at) })),
+        Way::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
     }
 }
 

@@ -54,12 +54,9 @@ pub fn write_entry(
 
 fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let name = function.name_of(wide);
-    let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
-    if function.body.takes_form {
-        handed.push(if wide { "true" } else { "false" });
-    }
+    let handed = passing.iter().map(|p| p.handed.as_str()).collect();
     let (room, body) = function.body.path.split_once("::").expect("`room::body`");
-    let call = format!("weft_mpi::{room}::abi::{body}({})", handed.join(", "));
+    let call = call(function, &format!("weft_mpi::{room}::abi::{body}"), handed, wide);
     let mut text = String::new();
     if !function.anytime {
         let _ = writeln!(text, "    weft_mpi::start::expect_running(\"{name}\");");
@@ -76,6 +73,45 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let raised = format!("weft_mpi::errhandler::raise(\"{name}\", {}, error)", object(function));
     let _ = writeln!(text, "        Err(error) => {raised},\n    }}");
     text
+}
+
+/// Parameters that say something together, the type that the body gets in their place, and its fields.
+const TOGETHER: [(&[&str], &str, &[&str]); 3] = [
+    (&["void *", "COUNT", "MPI_Datatype"], "Described", &["buffer", "count", "datatype"]),
+    (&["void *", "COUNT[]", "DISPL[]", "MPI_Datatype"], "Various", &["buffer", "counts", "displacements", "datatype"]),
+    (&["int", "MPI_Aint", "COUNT", "MPI_Datatype"], "Aim", &["rank", "disp", "count", "datatype"]),
+];
+
+/// The call of the body at `path`, which `handed` has an argument for each parameter for; what it answers is stored, if
+/// it is told no place for that. `wide` is what a body hears that wants to know which of the twins was called.
+pub fn call(function: &Function, path: &str, mut handed: Vec<&str>, wide: bool) -> String {
+    let place = if function.body.answers_result { handed.pop() } else { None };
+    if function.body.takes_form {
+        handed.push(if wide { "true" } else { "false" });
+    }
+    let call = format!("{path}({})", arguments(function, &handed));
+    place.map_or(call.clone(), |place| format!("{call}.map(|value| *{place} = value)"))
+}
+
+/// The arguments of the body, of which those become one that say something together.
+fn arguments(function: &Function, handed: &[&str]) -> String {
+    let kind = |it: &Parameter| format!("{}{}", it.kind.trim_start_matches("const "), it.array);
+    let kinds: Vec<String> = function.parameters.iter().map(kind).collect();
+    let (mut arguments, mut at) = (Vec::new(), 0);
+    while at < handed.len() {
+        let fits = |pattern: &[&str]| kinds.get(at..at + pattern.len()).is_some_and(|kinds| kinds == pattern);
+        let together = TOGETHER.iter().find(|(pattern, ..)| fits(pattern));
+        let Some((_, name, fields)) = together else {
+            arguments.push(handed[at].to_owned());
+            at += 1;
+            continue;
+        };
+        let field = |(name, it): (&&str, &&str)| if name == it { name.to_string() } else { format!("{name}: {it}") };
+        let fields: Vec<String> = fields.iter().zip(&handed[at..]).map(field).collect();
+        arguments.push(format!("weft_mpi::abi::{name} {{ {} }}", fields.join(", ")));
+        at += fields.len();
+    }
+    arguments.join(", ")
 }
 
 /// Refuses null, and values of predefined handles, for the places of single results, which no function may leave out

@@ -1,11 +1,10 @@
 //! The blocking calls that move data between all: on shared memory where that serves, else by messages.
 
 use super::shared::{datatype, team};
-use crate::abi::{Counts, IN_PLACE};
+use crate::abi::{Counts, Described, IN_PLACE};
 use crate::coll::Team;
 use crate::coll::call::{Plan, Scene, planned, rest_by_messages};
 use crate::coll::plan::{ALLGATHER_BYTES, Gather, Scatter};
-use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement::{Allgather, Alltoall, Rooted, Side};
 use crate::coll::team::Refuses;
 use crate::comm::Comm;
@@ -20,7 +19,7 @@ use weft_fabric::settings::Algorithms;
 pub unsafe fn gather(
     call: &'static str,
     comm: usize,
-    mine: Uniform,
+    mine: Described,
     all: Side,
     root: i32,
     messages: impl FnOnce() -> Result<()>,
@@ -44,7 +43,7 @@ pub unsafe fn scatter(
     call: &'static str,
     comm: usize,
     all: Side,
-    mine: Uniform,
+    mine: Described,
     root: i32,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -69,7 +68,7 @@ pub unsafe fn scatter(
 pub unsafe fn allgather(
     call: &'static str,
     comm: usize,
-    mine: Uniform,
+    mine: Described,
     all: Side,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -88,8 +87,8 @@ pub unsafe fn allgather(
 pub unsafe fn alltoall(
     call: &'static str,
     comm: usize,
-    sent: Uniform,
-    received: Uniform,
+    sent: Described,
+    received: Described,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (sent, received) = (Side::Uniform(sent), Side::Uniform(received));
@@ -162,7 +161,7 @@ enum Kind {
 impl Plain {
     /// A side of one block. `None`, here and below, where the general way has to look closer.
     #[inline]
-    fn one(side: Uniform) -> Option<Self> {
+    fn one(side: Described) -> Option<Self> {
         Self::new(side.buffer, side.count, side.datatype, Kind::One, [std::ptr::null(); 2])
     }
 

@@ -2,8 +2,7 @@
 //! in place is left to the general way, which comes to the same end.
 
 use super::shared::{team, vector};
-use crate::abi::IN_PLACE;
-use crate::coll::prepare::check::Uniform;
+use crate::abi::{Described, IN_PLACE};
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::request::SENT;
@@ -18,13 +17,13 @@ fn is_fit(datatype: usize) -> bool {
 
 /// Whether a call with one side is surely one of nothing.
 #[inline]
-pub(super) fn is_empty(data: Uniform) -> bool {
+pub(super) fn is_empty(data: Described) -> bool {
     data.count == 0 && data.buffer as usize != IN_PLACE && is_fit(data.datatype)
 }
 
 /// The same of a call that gives and takes.
 #[inline]
-pub(super) fn are_empty(given: Uniform, taken: Uniform) -> bool {
+pub(super) fn are_empty(given: Described, taken: Described) -> bool {
     is_empty(given)
         && taken.count == 0
         && taken.buffer as usize != IN_PLACE
@@ -33,17 +32,11 @@ pub(super) fn are_empty(given: Uniform, taken: Uniform) -> bool {
 
 /// Whether a reduction is surely one of nothing, by an operation that goes with the datatype.
 #[inline]
-pub(super) fn folds_nothing(
-    sent: *const c_void,
-    received: *const c_void,
-    count: i64,
-    datatype: usize,
-    op: usize,
-) -> bool {
+pub(super) fn folds_nothing(sent: *const c_void, received: Described, op: usize) -> bool {
     // Only what goes by shared memory in the general way, too: each way counts in its own terms.
-    let fits = |op| Datatype::predefined(datatype).is_some_and(|datatype| vector(op, datatype, 0).is_some());
-    is_empty(Uniform { buffer: sent, count, datatype })
-        && received as usize != IN_PLACE
+    let fits = |op| Datatype::predefined(received.datatype).is_some_and(|datatype| vector(op, datatype, 0).is_some());
+    is_empty(Described { buffer: sent, ..received })
+        && received.buffer as usize != IN_PLACE
         && WORLD.enter().ops.get(op).is_ok_and(fits)
 }
 

@@ -1,10 +1,8 @@
 //! The blocking barrier, broadcast and reductions: on shared memory where that serves, else by messages.
 
-use super::uniform;
-use crate::abi::{BYTE, IN_PLACE};
+use crate::abi::{BYTE, Described, IN_PLACE};
 use crate::coll::Team;
 use crate::coll::call::blocking;
-use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement;
 use crate::coll::prepare::reduction::{Folded, Shares};
 use crate::coll::team::{Refuses, team_of};
@@ -81,7 +79,7 @@ pub(super) fn datatype(handle: usize) -> Option<Held> {
 pub unsafe fn bcast(
     call: &'static str,
     comm: usize,
-    data: Uniform,
+    data: Described,
     root: i32,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -91,8 +89,8 @@ pub unsafe fn bcast(
 
 /// # Safety
 /// As [`bcast`].
-unsafe fn shared_bcast(call: &'static str, comm: usize, data: Uniform, root: i32) -> Result<bool> {
-    let Uniform { buffer, count, datatype: handle } = data;
+unsafe fn shared_bcast(call: &'static str, comm: usize, data: Described, root: i32) -> Result<bool> {
+    let Described { buffer, count, datatype: handle } = data;
     let buffer = buffer.cast_mut();
     let Some(datatype) = datatype(handle) else { return Ok(false) };
     let bytes = datatype.packed_size(count).unwrap_or(u64::MAX);
@@ -139,7 +137,7 @@ fn refuse_bcast(differs: Differs, mine: usize, members: u32, comm: &Comm, handle
     if let Some(sent) = sent.filter(|bytes| *bytes > BUFFER_BYTES && members == 2)
         && room.try_reserve_exact(sent).is_ok()
     {
-        let data = uniform(room.as_ptr().cast(), sent as i64, BYTE);
+        let data = Described { buffer: room.as_ptr().cast(), count: sent as i64, datatype: BYTE };
         // SAFETY: there is room for the message; what it holds is not read.
         let taken = unsafe { blocking("MPI_Bcast", handle, |scene| movement::bcast(scene, data, member as i32)) };
         if let Err(error) = taken {
@@ -213,7 +211,7 @@ pub unsafe fn allreduce(
     folded: Folded,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let Folded { sent, received, count, datatype: handle, op } = folded;
+    let Folded { sent, received: Described { buffer: received, count, datatype: handle }, op } = folded;
     if let (Some(datatype), Some(op)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&op, &datatype, count)
         && let Some((input, output)) = buffers(sent, received.cast_mut(), vector.bytes())
@@ -233,7 +231,7 @@ pub unsafe fn reduce(
     root: i32,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let Folded { sent, received, count, datatype: handle, op } = folded;
+    let Folded { sent, received: Described { buffer: received, count, datatype: handle }, op } = folded;
     let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return messages() };
     let Some(vector) = vector(&op, &datatype, count) else { return messages() };
     let Some((_, team)) = team(comm, call, |named| named.reduce.is_some())? else { return messages() };
@@ -270,7 +268,7 @@ pub unsafe fn reduce_scatter(
     if matches!(shares, Shares::Listed(counts) if counts.is_null()) {
         return messages();
     }
-    let Folded { sent, received, datatype: handle, op, .. } = folded;
+    let Folded { sent, received: Described { buffer: received, datatype: handle, .. }, op } = folded;
     let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return messages() };
     let Some((_, team)) = team(comm, call, |named| named.reduce_scatter.is_some())? else { return messages() };
     let sum = |total: i64, member| total.checked_add(share(member)).filter(|_| share(member) >= 0);

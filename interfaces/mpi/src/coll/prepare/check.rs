@@ -1,6 +1,6 @@
 //! The checks, and the views that come out of them.
 
-use crate::abi::{Counts, IN_PLACE, PROC_NULL, ROOT};
+use crate::abi::{Counts, Described, IN_PLACE, PROC_NULL, ROOT, Various};
 use crate::coll::call::{Prepared, Scene};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
@@ -44,23 +44,6 @@ pub struct Names {
 pub const SEND: Names = Names { buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
 pub const RECEIVE: Names = Names { buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
 pub const ONLY: Names = Names { buffer: "buffer", count: "count", datatype: "datatype" };
-
-/// A buffer of equal blocks as the program names it.
-#[derive(Clone, Copy)]
-pub struct Uniform {
-    pub buffer: *const c_void,
-    pub count: i64,
-    pub datatype: usize,
-}
-
-/// A buffer of blocks with their own counts and displacements.
-#[derive(Clone, Copy)]
-pub struct Various {
-    pub buffer: *const c_void,
-    pub counts: Counts,
-    pub displacements: Counts,
-    pub datatype: usize,
-}
 
 /// A buffer of blocks with their own counts, displacements in bytes, and types.
 #[derive(Clone, Copy)]
@@ -111,12 +94,12 @@ impl<'a> Draft<'a> {
     }
 
     /// A buffer of one block.
-    pub fn single(&mut self, area: Area, names: Names, argument: Uniform) -> Result<View> {
+    pub fn single(&mut self, area: Area, names: Names, argument: Described) -> Result<View> {
         Ok(self.first(area, names, argument, 1)?.0)
     }
 
     /// The first of `blocks` equal blocks, and from where to where the next one begins.
-    fn first(&mut self, area: Area, names: Names, argument: Uniform, blocks: u32) -> Result<(View, i64)> {
+    fn first(&mut self, area: Area, names: Names, argument: Described, blocks: u32) -> Result<(View, i64)> {
         let count = count(names.count, argument.count)?;
         let datatype = self.datatype(names.datatype, argument.datatype)?;
         check_buffer(names.buffer, argument.buffer, datatype, count)?;
@@ -127,7 +110,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A buffer of `blocks` equal blocks, one after the other.
-    pub fn uniform(&mut self, area: Area, names: Names, argument: Uniform, blocks: u32) -> Result<Vec<View>> {
+    pub fn uniform(&mut self, area: Area, names: Names, argument: Described, blocks: u32) -> Result<Vec<View>> {
         let (first, stride) = self.first(area, names, argument, blocks)?;
         Ok((0..i64::from(blocks)).map(|i| View { at: i * stride, ..first }).collect())
     }

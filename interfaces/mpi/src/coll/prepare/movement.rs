@@ -1,6 +1,7 @@
 //! Barrier, broadcast, gather, scatter, allgather, all to all.
 
-use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
+use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, is_in_place, reject_in_place};
+use crate::abi::{Described, Various};
 use crate::coll::call::{Prepared, Scene};
 use crate::error::Result;
 use std::ffi::c_void;
@@ -22,7 +23,7 @@ pub fn barrier(scene: &Scene) -> Result<Prepared> {
     Ok(draft.prepared)
 }
 
-pub fn bcast(scene: &Scene, data: Uniform, root: i32) -> Result<Prepared> {
+pub fn bcast(scene: &Scene, data: Described, root: i32) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
     let me = draft.party();
     if draft.comm().is_inter() {
@@ -45,7 +46,7 @@ pub fn bcast(scene: &Scene, data: Uniform, root: i32) -> Result<Prepared> {
 /// A buffer of blocks: the receiving side of a gather, the sending one of a scatter, both of an all to all exchange.
 #[derive(Clone, Copy)]
 pub enum Side {
-    Uniform(Uniform),
+    Uniform(Described),
     Various(Various),
     Mixed(Mixed),
 }
@@ -81,7 +82,7 @@ pub struct Rooted {
 }
 
 impl Rooted {
-    pub fn gather(scene: &Scene, mine: Uniform, all: Side, root: i32) -> Result<Self> {
+    pub fn gather(scene: &Scene, mine: Described, all: Side, root: i32) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
@@ -102,7 +103,7 @@ impl Rooted {
         Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: given, blocks })
     }
 
-    pub fn scatter(scene: &Scene, all: Side, mine: Uniform, root: i32) -> Result<Self> {
+    pub fn scatter(scene: &Scene, all: Side, mine: Described, root: i32) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
@@ -148,14 +149,14 @@ impl Rooted {
     }
 }
 
-pub fn gather(scene: &Scene, mine: Uniform, all: Side, root: i32) -> Result<Prepared> {
+pub fn gather(scene: &Scene, mine: Described, all: Side, root: i32) -> Result<Prepared> {
     match scene.comm.is_inter() {
         true => inter_gather(Draft::new(scene), mine, all, root),
         false => Ok(Rooted::gather(scene, mine, all, root)?.into_gather()),
     }
 }
 
-fn inter_gather(mut draft: Draft, mine: Uniform, all: Side, root: i32) -> Result<Prepared> {
+fn inter_gather(mut draft: Draft, mine: Described, all: Side, root: i32) -> Result<Prepared> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut given, mut places) = (View::bytes(Area::Input, 0, 0), Vec::new());
     match role {
@@ -167,14 +168,14 @@ fn inter_gather(mut draft: Draft, mine: Uniform, all: Side, root: i32) -> Result
     Ok(draft.prepared)
 }
 
-pub fn scatter(scene: &Scene, all: Side, mine: Uniform, root: i32) -> Result<Prepared> {
+pub fn scatter(scene: &Scene, all: Side, mine: Described, root: i32) -> Result<Prepared> {
     match scene.comm.is_inter() {
         true => inter_scatter(Draft::new(scene), all, mine, root),
         false => Ok(Rooted::scatter(scene, all, mine, root)?.into_scatter()),
     }
 }
 
-fn inter_scatter(mut draft: Draft, all: Side, mine: Uniform, root: i32) -> Result<Prepared> {
+fn inter_scatter(mut draft: Draft, all: Side, mine: Described, root: i32) -> Result<Prepared> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut taken, mut places) = (View::bytes(Area::Output, 0, 0), Vec::new());
     match role {
@@ -196,7 +197,7 @@ pub struct Allgather {
 }
 
 impl Allgather {
-    pub fn new(scene: &Scene, mine: Uniform, all: Side) -> Result<Self> {
+    pub fn new(scene: &Scene, mine: Described, all: Side) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
@@ -221,7 +222,7 @@ impl Allgather {
     }
 }
 
-pub fn allgather(scene: &Scene, mine: Uniform, all: Side) -> Result<Prepared> {
+pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> {
     if !scene.comm.is_inter() {
         return Ok(Allgather::new(scene, mine, all)?.into_prepared(scene.hosts()));
     }

@@ -1,7 +1,8 @@
 //! Neighbourhood collectives (MPI 5.0, sections 8.6 to 8.9).
 
-use super::check::{Draft, RECEIVE, SEND, Uniform};
+use super::check::{Draft, RECEIVE, SEND};
 use super::movement::Side;
+use crate::abi::Described;
 use crate::abi::PROC_NULL;
 use crate::coll::call::{Prepared, Scene};
 use crate::comm::Comm;
@@ -26,7 +27,7 @@ fn neighbors(comm: &Comm) -> Result<Neighbors> {
 }
 
 /// The same block to every neighbour.
-pub fn allgather(scene: &Scene, mine: Uniform, all: Side) -> Result<Prepared> {
+pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
     let neighbors = neighbors(draft.comm())?;
     let given = draft.single(Area::Input, SEND, mine)?;

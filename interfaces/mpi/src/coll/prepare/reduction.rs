@@ -1,7 +1,7 @@
 //! Reductions and scans.
 
-use super::check::{Draft, Names, Uniform, counts, is_in_place, reject_in_place};
-use crate::abi::Counts;
+use super::check::{Draft, Names, counts, is_in_place, reject_in_place};
+use crate::abi::{Counts, Described};
 use crate::coll::call::{Prepared, Scene};
 use crate::error::Result;
 use std::ffi::c_void;
@@ -16,9 +16,7 @@ const RECEIVE: Names = Names { buffer: "recvbuf", count: "count", datatype: "dat
 #[derive(Clone, Copy)]
 pub struct Folded {
     pub sent: *const c_void,
-    pub received: *const c_void,
-    pub count: i64,
-    pub datatype: usize,
+    pub received: Described,
     pub op: usize,
 }
 
@@ -32,20 +30,19 @@ struct Reduction<'a> {
 impl<'a> Reduction<'a> {
     fn new(scene: &'a Scene<'a>, folded: Folded) -> Result<Self> {
         let mut draft = Draft::new(scene);
-        let datatype = draft.datatype(SEND.datatype, folded.datatype)?;
+        let datatype = draft.datatype(SEND.datatype, folded.received.datatype)?;
         let op = scene.world.ops.get(folded.op)?;
-        let (folding, commutative) = super::fold::folding(op, datatype, folded.datatype)?;
+        let (folding, commutative) = super::fold::folding(op, datatype, folded.received.datatype)?;
         draft.prepared.folding = Some(folding);
         Ok(Self { draft, folded, commutative })
     }
 
     fn vector(&mut self, area: Area, names: Names, buffer: *const c_void) -> Result<View> {
-        let argument = Uniform { buffer, count: self.folded.count, datatype: self.folded.datatype };
-        self.draft.single(area, names, argument)
+        self.draft.single(area, names, Described { buffer, ..self.folded.received })
     }
 
     fn output(&mut self) -> Result<View> {
-        self.vector(Area::Output, RECEIVE, self.folded.received)
+        self.vector(Area::Output, RECEIVE, self.folded.received.buffer)
     }
 
     fn input(&mut self) -> Result<View> {
@@ -60,7 +57,7 @@ impl<'a> Reduction<'a> {
         }
         let input = View { shape: output.shape, ..self.input()? };
         let bytes = self.draft.prepared.schedule.size(input);
-        self.draft.check_distinct(self.folded.sent, self.folded.received, bytes)?;
+        self.draft.check_distinct(self.folded.sent, self.folded.received.buffer, bytes)?;
         Ok((input, output))
     }
 }
@@ -134,7 +131,7 @@ pub enum Shares {
     Listed(Counts),
 }
 
-/// `folded.count` is not used: the counts of the blocks say how long the vector is.
+/// `folded.received.count` is not used: the counts of the blocks say how long the vector is.
 pub fn reduce_scatter(scene: &Scene, folded: Folded, shares: Shares) -> Result<Prepared> {
     let size = scene.comm.size();
     let shares = match shares {
@@ -142,17 +139,18 @@ pub fn reduce_scatter(scene: &Scene, folded: Folded, shares: Shares) -> Result<P
         Shares::Listed(array) => counts("recvcount", array, size)?,
     };
     let total = shares.iter().sum::<u64>() as i64;
-    let mut reduction = Reduction::new(scene, Folded { count: total, ..folded })?;
+    let received = Described { count: total, ..folded.received };
+    let mut reduction = Reduction::new(scene, Folded { received, ..folded })?;
     let me = reduction.draft.party();
     let inter = scene.comm.is_inter();
     let in_place = is_in_place(folded.sent) && !inter;
     let whole = if in_place { reduction.output()? } else { reduction.input()? };
-    reduction.folded.count = shares[me.rank as usize] as i64;
+    reduction.folded.received.count = shares[me.rank as usize] as i64;
     let own = reduction.output()?;
     let output = View { shape: whole.shape, ..own };
     if !in_place {
         reject_in_place(SEND.buffer, folded.sent)?;
-        reduction.draft.check_distinct(folded.sent, folded.received, reduction.draft.prepared.schedule.size(own))?;
+        reduction.draft.check_distinct(folded.sent, received.buffer, reduction.draft.prepared.schedule.size(own))?;
     }
     let commutative = reduction.commutative;
     let schedule = &mut reduction.draft.prepared.schedule;

@@ -32,33 +32,20 @@ fn made_of(argument: &'static str, handle: usize) -> Result<Datatype> {
     WORLD.enter().types.named(argument, handle).cloned()
 }
 
-unsafe fn answer(datatype: Datatype, out: *mut usize) -> Result<()> {
-    let handle = WORLD.enter().types.insert(datatype);
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+fn insert(datatype: Datatype) -> Result<usize> {
+    Ok(WORLD.enter().types.insert(datatype))
 }
 
-pub unsafe fn contiguous(count: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer(Datatype::contiguous(count, &made_of("oldtype", old)?, width(wide))?, out) }
+pub fn contiguous(count: i64, old: usize, wide: bool) -> Result<usize> {
+    insert(Datatype::contiguous(count, &made_of("oldtype", old)?, width(wide))?)
 }
 
-pub unsafe fn vector(count: i64, length: i64, stride: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer(Datatype::vector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
+pub fn vector(count: i64, length: i64, stride: i64, old: usize, wide: bool) -> Result<usize> {
+    insert(Datatype::vector(count, length, stride, &made_of("oldtype", old)?, width(wide))?)
 }
 
-pub unsafe fn create_hvector(
-    count: i64,
-    length: i64,
-    stride: i64,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer(Datatype::hvector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
+pub fn create_hvector(count: i64, length: i64, stride: i64, old: usize, wide: bool) -> Result<usize> {
+    insert(Datatype::hvector(count, length, stride, &made_of("oldtype", old)?, width(wide))?)
 }
 
 /// Blocks at displacements in elements, or in bytes: each with its length, or all of one length.
@@ -69,14 +56,13 @@ macro_rules! indexed {
             lengths: Counts,
             displacements: Counts,
             old: usize,
-            out: *mut usize,
             wide: bool,
-        ) -> Result<()> {
+        ) -> Result<usize> {
             // SAFETY: the program's arrays of count numbers.
             unsafe {
                 let lengths = numbers(lengths, count, "count")?;
                 let displacements = numbers(displacements, count, "count")?;
-                answer(Datatype::$of_several(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
+                insert(Datatype::$of_several(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?)
             }
         }
 
@@ -85,13 +71,12 @@ macro_rules! indexed {
             length: i64,
             displacements: Counts,
             old: usize,
-            out: *mut usize,
             wide: bool,
-        ) -> Result<()> {
+        ) -> Result<usize> {
             // SAFETY: the program's array of count numbers.
             unsafe {
                 let displacements = numbers(displacements, count, "count")?;
-                answer(Datatype::$of_alike(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
+                insert(Datatype::$of_alike(length, &displacements, &made_of("oldtype", old)?, width(wide))?)
             }
         }
     )*};
@@ -107,22 +92,20 @@ pub unsafe fn create_struct(
     lengths: Counts,
     displacements: Counts,
     types: *const usize,
-    out: *mut usize,
     wide: bool,
-) -> Result<()> {
+) -> Result<usize> {
     // SAFETY: the program's arrays of count elements.
     unsafe {
         let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
         let types = (0..count as usize)
             .map(|place| made_of("array_of_types", *types.add(place)))
             .collect::<Result<Vec<_>>>()?;
-        answer(Datatype::structure(&lengths, &displacements, &types, width(wide))?, out)
+        insert(Datatype::structure(&lengths, &displacements, &types, width(wide))?)
     }
 }
 
-pub unsafe fn create_resized(old: usize, lb: i64, extent: i64, out: *mut usize, wide: bool) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer(Datatype::resized(&made_of("oldtype", old)?, lb, extent, width(wide))?, out) }
+pub fn create_resized(old: usize, lb: i64, extent: i64, wide: bool) -> Result<usize> {
+    insert(Datatype::resized(&made_of("oldtype", old)?, lb, extent, width(wide))?)
 }
 
 pub unsafe fn create_subarray(
@@ -132,15 +115,14 @@ pub unsafe fn create_subarray(
     starts: Counts,
     order: i32,
     old: usize,
-    out: *mut usize,
     wide: bool,
-) -> Result<()> {
+) -> Result<usize> {
     let (n, order) = (i64::from(ndims), Order::from_code(i64::from(order))?);
     // SAFETY: the program's arrays of ndims numbers.
     unsafe {
         let (sizes, subsizes) = (numbers(sizes, n, "ndims")?, numbers(subsizes, n, "ndims")?);
         let starts = numbers(starts, n, "ndims")?;
-        answer(Datatype::subarray(&sizes, &subsizes, &starts, order, &made_of("oldtype", old)?, width(wide))?, out)
+        insert(Datatype::subarray(&sizes, &subsizes, &starts, order, &made_of("oldtype", old)?, width(wide))?)
     }
 }
 
@@ -155,9 +137,8 @@ pub unsafe fn create_darray(
     grid: *const i32,
     order: i32,
     old: usize,
-    out: *mut usize,
     wide: bool,
-) -> Result<()> {
+) -> Result<usize> {
     let (size, rank, order) = (i64::from(size), i64::from(rank), Order::from_code(i64::from(order))?);
     // SAFETY: the program's arrays of ndims numbers.
     unsafe {
@@ -167,48 +148,36 @@ pub unsafe fn create_darray(
         let (arguments, grid) = (ints(arguments, ndims)?, ints(grid, ndims)?);
         let old = made_of("oldtype", old)?;
         let made = Datatype::darray(size, rank, &sizes, &distributions, &arguments, &grid, order, &old, width(wide))?;
-        answer(made, out)
+        insert(made)
     }
 }
 
-/// Stores a type that always has the same handle.
-unsafe fn answer_known(datatype: &Datatype, out: *mut usize) -> Result<()> {
-    let handle = known_handle(&mut WORLD.enter(), datatype);
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = handle };
-    Ok(())
+/// The handle of a type that always has the same.
+fn known(datatype: &Datatype) -> Result<usize> {
+    Ok(known_handle(&mut WORLD.enter(), datatype))
 }
 
-pub unsafe fn create_f90_real(precision: i32, range: i32, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer_known(&Datatype::f90_real(i64::from(precision), i64::from(range))?, out) }
+pub fn create_f90_real(precision: i32, range: i32) -> Result<usize> {
+    known(&Datatype::f90_real(i64::from(precision), i64::from(range))?)
 }
 
-pub unsafe fn create_f90_complex(precision: i32, range: i32, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer_known(&Datatype::f90_complex(i64::from(precision), i64::from(range))?, out) }
+pub fn create_f90_complex(precision: i32, range: i32) -> Result<usize> {
+    known(&Datatype::f90_complex(i64::from(precision), i64::from(range))?)
 }
 
-pub unsafe fn create_f90_integer(range: i32, out: *mut usize) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { answer_known(&Datatype::f90_integer(i64::from(range))?, out) }
+pub fn create_f90_integer(range: i32) -> Result<usize> {
+    known(&Datatype::f90_integer(i64::from(range))?)
 }
 
-pub unsafe fn match_size(class: i32, size: i32, out: *mut usize) -> Result<()> {
+pub fn match_size(class: i32, size: i32) -> Result<usize> {
     let class = TypeClass::from_code(i64::from(class))?;
-    // SAFETY: as the caller says.
-    unsafe { answer_known(Datatype::match_size(class, i64::from(size))?, out) }
+    known(Datatype::match_size(class, i64::from(size))?)
 }
 
 /// A pair that is not predefined has no type.
-pub unsafe fn get_value_index(value: usize, index: usize, out: *mut usize) -> Result<()> {
+pub fn get_value_index(value: usize, index: usize) -> Result<usize> {
     match Datatype::value_index(&of(value)?, &of(index)?) {
-        // SAFETY: as the caller says.
-        Some(pair) => unsafe { answer_known(&pair, out) },
-        None => {
-            // SAFETY: the program's place for the handle.
-            unsafe { *out = DATATYPE_NULL };
-            Ok(())
-        }
+        Some(pair) => known(&pair),
+        None => Ok(DATATYPE_NULL),
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies of the functions that pack and unpack.
 
 use super::of;
-use crate::abi::{CountOut, text_of};
+use crate::abi::{CountOut, Described, text_of};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::world::WORLD;
@@ -53,22 +53,14 @@ fn with_usable<R>(comm: usize, handle: usize, act: impl FnOnce(&Datatype) -> Res
     act(datatype)
 }
 
-pub unsafe fn pack(
-    inbuf: *const c_void,
-    incount: i64,
-    datatype: usize,
-    outbuf: *mut c_void,
-    outsize: i64,
-    position: CountOut,
-    comm: usize,
-) -> Result<()> {
-    with_usable(comm, datatype, |datatype| {
-        let need = measured(incount, |count| datatype.packed_size(count))?;
+pub unsafe fn pack(what: Described, outbuf: *mut c_void, outsize: i64, position: CountOut, comm: usize) -> Result<()> {
+    with_usable(comm, what.datatype, |datatype| {
+        let need = measured(what.count, |count| datatype.packed_size(count))?;
         // SAFETY: the program's buffers and position.
         unsafe {
             let start = position.get();
             check_room(start, need, outsize, "outsize")?;
-            datatype.pack_to(inbuf.cast(), incount, 0, outbuf.cast::<u8>().add(start as usize), need as usize);
+            datatype.pack_to(what.buffer.cast(), what.count, 0, outbuf.cast::<u8>().add(start as usize), need as usize);
             position.set(start + need);
         }
         Ok(())
@@ -79,18 +71,17 @@ pub unsafe fn unpack(
     inbuf: *const c_void,
     insize: i64,
     position: CountOut,
-    outbuf: *mut c_void,
-    outcount: i64,
-    datatype: usize,
+    what: Described,
     comm: usize,
 ) -> Result<()> {
-    with_usable(comm, datatype, |datatype| {
-        let need = measured(outcount, |count| datatype.packed_size(count))?;
+    with_usable(comm, what.datatype, |datatype| {
+        let need = measured(what.count, |count| datatype.packed_size(count))?;
         // SAFETY: the program's buffers and position.
         unsafe {
             let start = position.get();
             check_room(start, need, insize, "insize")?;
-            datatype.unpack_from(outbuf.cast(), outcount, 0, inbuf.cast::<u8>().add(start as usize), need as usize);
+            let packed = inbuf.cast::<u8>().add(start as usize);
+            datatype.unpack_from(what.buffer.cast_mut().cast(), what.count, 0, packed, need as usize);
             position.set(start + need);
         }
         Ok(())
@@ -115,22 +106,20 @@ unsafe fn check_datarep(datarep: *const c_char) -> Result<()> {
 
 pub unsafe fn pack_external(
     datarep: *const c_char,
-    inbuf: *const c_void,
-    incount: i64,
-    datatype: usize,
+    what: Described,
     outbuf: *mut c_void,
     outsize: i64,
     position: CountOut,
 ) -> Result<()> {
-    let datatype = usable(datatype)?;
-    let need = measured(incount, |count| datatype.external_size(count))?;
+    let datatype = usable(what.datatype)?;
+    let need = measured(what.count, |count| datatype.external_size(count))?;
     // SAFETY: the program's string, buffers and position.
     unsafe {
         check_datarep(datarep)?;
         let start = position.get();
         check_room(start, need, outsize, "outsize")?;
         let out = std::slice::from_raw_parts_mut(outbuf.cast::<u8>().add(start as usize), need as usize);
-        datatype.pack_external(inbuf.cast(), incount, out);
+        datatype.pack_external(what.buffer.cast(), what.count, out);
         position.set(start + need);
     }
     Ok(())
@@ -141,19 +130,17 @@ pub unsafe fn unpack_external(
     inbuf: *const c_void,
     insize: i64,
     position: CountOut,
-    outbuf: *mut c_void,
-    outcount: i64,
-    datatype: usize,
+    what: Described,
 ) -> Result<()> {
-    let datatype = usable(datatype)?;
-    let need = measured(outcount, |count| datatype.external_size(count))?;
+    let datatype = usable(what.datatype)?;
+    let need = measured(what.count, |count| datatype.external_size(count))?;
     // SAFETY: the program's string, buffers and position.
     unsafe {
         check_datarep(datarep)?;
         let start = position.get();
         check_room(start, need, insize, "insize")?;
         let data = std::slice::from_raw_parts(inbuf.cast::<u8>().add(start as usize), need as usize);
-        datatype.unpack_external(outbuf.cast(), outcount, data);
+        datatype.unpack_external(what.buffer.cast_mut().cast(), what.count, data);
         position.set(start + need);
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! The messages of an access in two phases.
 
 use super::trains::Train;
-use crate::abi::{BYTE, Counts};
+use crate::abi::{BYTE, Counts, Described, Various};
 use crate::coll::call::blocking;
-use crate::coll::prepare::check::{Uniform, Various};
 use crate::coll::prepare::movement::{self, Side};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -99,8 +98,9 @@ unsafe fn all_to_all(
 /// Two words to each rank and from each.
 pub fn words(call: &'static str, comm: &Comm, sent: &[[u64; 2]]) -> Result<Vec<[u64; 2]>> {
     let mut received = vec![[0u64; 2]; sent.len()];
-    let side =
-        |buffer: *const c_void| Side::Uniform(Uniform { buffer, count: size_of::<[u64; 2]>() as i64, datatype: BYTE });
+    let side = |buffer: *const c_void| {
+        Side::Uniform(Described { buffer, count: size_of::<[u64; 2]>() as i64, datatype: BYTE })
+    };
     let (from, to) = (side(sent.as_ptr().cast()), side(received.as_mut_ptr().cast()));
     // SAFETY: both have as many words as there are ranks, and live during the call.
     unsafe { blocking(call, comm.handle, |scene| movement::alltoall(scene, from, to)) }.map_err(plain)?;

@@ -1,14 +1,13 @@
 //! Bodies of the calls that send and receive in one (MPI 5.0, section 3.11).
 
-use super::{Described, finish, receive_into};
-use crate::abi::Status;
+use super::{finish, receive_into};
+use crate::abi::{Described, Status};
 use crate::error::{Class, Error, Result};
 use crate::point::buffer::Buffer;
 use crate::point::route::{Route, Source, destination, selection, waiting};
 use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
 use crate::request::{End, Exchange, Ground, Request};
 use crate::world::{WORLD, World};
-use std::ffi::c_void;
 use weft_fabric::Selector;
 
 /// Both halves of an exchange, checked; `None` for `MPI_PROC_NULL`.
@@ -73,8 +72,7 @@ impl Halves {
         let route = destination(&world.comms, comm, dest, sendtag).map_err(|error| send.1.blame(error))?;
         let from = selection(&world.comms, comm, source, recvtag).map_err(|error| receive.1.blame(error))?;
         let buffer = |(what, names): (Described, Names), has_partner| {
-            Buffer::with_partner(&world.types, (what.0, what.1), (names.datatype, what.2), has_partner)
-                .map_err(|error| names.blame(error))
+            Buffer::with_partner(&world.types, what, names.datatype, has_partner).map_err(|error| names.blame(error))
         };
         let send = buffer(send, route.is_some())?;
         let receive = buffer(receive, from.is_some())?;
@@ -164,20 +162,15 @@ unsafe fn complete(
 /// `MPI_Sendrecv`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sendrecv(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: usize,
+    send: Described,
     dest: i32,
     sendtag: i32,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: usize,
+    receive: Described,
     source: i32,
     recvtag: i32,
     comm: usize,
     status: *mut Status,
 ) -> Result<()> {
-    let (send, receive) = ((sendbuf, sendcount, sendtype), (recvbuf.cast_const(), recvcount, recvtype));
     let mut world = WORLD.enter();
     let halves = Halves::find(&world, send, receive, (dest, sendtag, source, recvtag, comm))?;
     // SAFETY: the program's buffers and status, for the time of the call.
@@ -198,9 +191,7 @@ pub unsafe fn sendrecv(
 /// `MPI_Sendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sendrecv_replace(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
+    what: Described,
     dest: i32,
     sendtag: i32,
     source: i32,
@@ -208,7 +199,6 @@ pub unsafe fn sendrecv_replace(
     comm: usize,
     status: *mut Status,
 ) -> Result<()> {
-    let what = (buf.cast_const(), count, datatype);
     let mut world = WORLD.enter();
     let halves = Halves::find_place(&world, what, (dest, sendtag, source, recvtag, comm))?;
     let from = halves.from;
@@ -223,52 +213,36 @@ pub unsafe fn sendrecv_replace(
 /// `MPI_Isendrecv`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn isendrecv(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: usize,
+    send: Described,
     dest: i32,
     sendtag: i32,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: usize,
+    receive: Described,
     source: i32,
     recvtag: i32,
     comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let (send, receive) = ((sendbuf, sendcount, sendtype), (recvbuf.cast_const(), recvcount, recvtype));
+) -> Result<usize> {
     let mut world = WORLD.enter();
     let halves = Halves::find(&world, send, receive, (dest, sendtag, source, recvtag, comm))?;
     let (requests, mut ground) = world.split();
-    // SAFETY: the program's buffers, until the request is complete; `request` is its own.
-    unsafe {
-        let exchange = halves.start(&mut ground)?;
-        *request = requests.insert(Request::Exchange(Box::new(exchange)));
-    }
-    Ok(())
+    // SAFETY: the program's buffers, until the request is complete.
+    let exchange = unsafe { halves.start(&mut ground)? };
+    Ok(requests.insert(Request::Exchange(Box::new(exchange))))
 }
 
 /// `MPI_Isendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn isendrecv_replace(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
+    what: Described,
     dest: i32,
     sendtag: i32,
     source: i32,
     recvtag: i32,
     comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let what = (buf.cast_const(), count, datatype);
+) -> Result<usize> {
     let mut world = WORLD.enter();
     let halves = Halves::find_place(&world, what, (dest, sendtag, source, recvtag, comm))?;
     let (requests, mut ground) = world.split();
-    // SAFETY: the program's buffer, until the request is complete; `request` is its own.
-    unsafe {
-        let exchange = halves.start_replacing(&mut ground)?;
-        *request = requests.insert(Request::Exchange(Box::new(exchange)));
-    }
-    Ok(())
+    // SAFETY: the program's buffer, until the request is complete.
+    let exchange = unsafe { halves.start_replacing(&mut ground)? };
+    Ok(requests.insert(Request::Exchange(Box::new(exchange))))
 }

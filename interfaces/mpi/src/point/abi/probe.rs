@@ -1,13 +1,12 @@
 //! Bodies of the probes and of the receives of matched messages.
 
 use super::{begin_receive, receive_otherwise};
-use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
+use crate::abi::{ANY_TAG, Described, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
 use crate::error::Result;
 use crate::point::buffer::Buffer;
 use crate::point::probe::{in_vain, redeem, seen, selected, take};
 use crate::point::route::{Source, waiting};
 use crate::world::{WORLD, look};
-use std::ffi::c_void;
 
 const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);
 
@@ -100,34 +99,21 @@ unsafe fn matched(message: *mut usize) -> Result<(Option<Source>, usize)> {
 }
 
 /// `MPI_Mrecv`.
-pub unsafe fn mrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
-    message: *mut usize,
-    status: *mut Status,
-) -> Result<()> {
-    Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+pub unsafe fn mrecv(what: Described, message: *mut usize, status: *mut Status) -> Result<()> {
+    Buffer::named(&WORLD.enter().types, what, "datatype")?;
     // SAFETY: the program's handle, buffer and status.
     unsafe {
         let (source, comm) = matched(message)?;
-        receive_otherwise("MPI_Mrecv", source, (buf, count, datatype), comm, status)
+        receive_otherwise("MPI_Mrecv", source, what, comm, status)
     }
 }
 
 /// `MPI_Imrecv`.
-pub unsafe fn imrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
-    message: *mut usize,
-    request: *mut usize,
-) -> Result<()> {
-    Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
-    // SAFETY: the program's handles, and its buffer until the request is complete.
+pub unsafe fn imrecv(what: Described, message: *mut usize) -> Result<usize> {
+    Buffer::named(&WORLD.enter().types, what, "datatype")?;
+    // SAFETY: the program's handle, and its buffer until the request is complete.
     unsafe {
         let (source, comm) = matched(message)?;
-        *request = begin_receive(source, (buf, count, datatype), comm)?;
+        begin_receive(source, what, comm)
     }
-    Ok(())
 }

@@ -1,37 +1,28 @@
 //! Bodies of the blocking and nonblocking receives (MPI 5.0, sections 3.2 and 3.7).
 
-use super::{Described, SMALL, wait_for};
-use crate::abi::Status;
+use super::{SMALL, wait_for};
+use crate::abi::{Described, Status};
 use crate::error::Result;
 use crate::point::buffer::{self, Buffer, Packed, Run, Scattered};
 use crate::point::route::{Source, selection};
 use crate::point::transfer::{start_receive, take_in};
 use crate::request::{self, Direction, End, NO_PROC, Request, Transfer};
 use crate::world::{WORLD, World};
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use weft_fabric::{Guard, Outcome, Selector};
 
 /// `MPI_Recv`.
 #[inline]
-pub unsafe fn recv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
-    source: i32,
-    tag: i32,
-    comm: usize,
-    status: *mut Status,
-) -> Result<()> {
+pub unsafe fn recv(what: Described, source: i32, tag: i32, comm: usize, status: *mut Status) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let from = selection(&world.comms, comm, source, tag)?;
-    let run = if from.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
+    let run = if from.is_some() { buffer::run(&world.types, what, "datatype")? } else { None };
     // SAFETY: the program's buffer and status, for the time of the call.
     unsafe {
         let (Some(from), Some(run)) = (from, run) else {
             drop(guard);
-            return receive_otherwise("MPI_Recv", from.map(Source::Matching), (buf, count, datatype), comm, status);
+            return receive_otherwise("MPI_Recv", from.map(Source::Matching), what, comm, status);
         };
         receive_into("MPI_Recv", guard, from, run, comm, status)
     }
@@ -80,11 +71,11 @@ pub(super) unsafe fn finish(end: End, status: *mut Status) -> Result<()> {
 pub(super) unsafe fn receive_otherwise(
     call: &'static str,
     source: Option<Source>,
-    (buf, count, datatype): Described,
+    what: Described,
     comm: usize,
     status: *mut Status,
 ) -> Result<()> {
-    let buffer = Buffer::with_partner(&WORLD.enter().types, (buf, count), ("datatype", datatype), source.is_some())?;
+    let buffer = Buffer::with_partner(&WORLD.enter().types, what, "datatype", source.is_some())?;
     // SAFETY: the caller's promise.
     unsafe {
         let Some(source) = source else { return finish(End::NO_PROC, status) };
@@ -126,46 +117,32 @@ unsafe fn receive_scattered(call: &'static str, source: Source, target: &Scatter
 
 /// `MPI_Irecv`.
 #[inline]
-pub unsafe fn irecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: usize,
-    source: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
+pub unsafe fn irecv(what: Described, source: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let from = selection(&world.comms, comm, source, tag)?;
-    let run = if from.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
-    // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
+    let run = if from.is_some() { buffer::run(&world.types, what, "datatype")? } else { None };
+    // SAFETY: the program keeps the buffer until the request is complete.
     unsafe {
         if let (Some(with), Some(run)) = (from, run) {
             let id = world.endpoint.post_receive(with, run.at, run.bytes);
             let (comm, capacity) = (comm as u32, run.bytes);
             let transfer = Transfer { id, direction: Direction::In, comm, capacity, with, held: None };
-            *request = world.requests.insert(Request::Transfer(transfer));
-            return Ok(());
+            return Ok(world.requests.insert(Request::Transfer(transfer)));
         }
         drop(guard);
-        *request = begin_receive(from.map(Source::Matching), (buf, count, datatype), comm)?;
+        begin_receive(from.map(Source::Matching), what, comm)
     }
-    Ok(())
 }
 
 /// Starts a receive and answers its handle.
 ///
 /// # Safety
 /// The buffer is writable until the request is complete.
-pub(super) unsafe fn begin_receive(
-    source: Option<Source>,
-    (buf, count, datatype): Described,
-    comm: usize,
-) -> Result<usize> {
+pub(super) unsafe fn begin_receive(source: Option<Source>, what: Described, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
-    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), source.is_some())?;
+    let buffer = Buffer::with_partner(&world.types, what, "datatype", source.is_some())?;
     let Some(source) = source else { return Ok(NO_PROC) };
     let (requests, mut ground) = world.split();
     // SAFETY: the caller's promise.

@@ -1,26 +1,26 @@
 //! Bodies of the blocking and nonblocking sends (MPI 5.0, sections 3.2, 3.4 and 3.7).
 
-use super::{Described, SMALL, wait_for};
+use super::{SMALL, wait_for};
+use crate::abi::Described;
 use crate::error::Result;
 use crate::point::buffer::{self, Buffer, Run};
 use crate::point::route::{Route, destination};
 use crate::point::transfer::{Mode, post, start_send};
 use crate::request::{self, Direction, Request, SENT, Transfer};
 use crate::world::WORLD;
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 /// `MPI_Send`.
 #[inline]
-pub unsafe fn send(buf: *const c_void, count: i64, datatype: usize, dest: i32, tag: i32, comm: usize) -> Result<()> {
+pub unsafe fn send(what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let run = if route.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
+    let run = if route.is_some() { buffer::run(&world.types, what, "datatype")? } else { None };
     let (Some(route), Some(run)) = (route, run) else {
         drop(guard);
         // SAFETY: the program's buffer, for the time of the call.
-        return unsafe { send_otherwise("MPI_Send", Mode::Standard, (buf, count, datatype), route, comm) };
+        return unsafe { send_otherwise("MPI_Send", Mode::Standard, what, route, comm) };
     };
     // SAFETY: as above.
     if unsafe { world.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) } {
@@ -35,16 +35,9 @@ pub unsafe fn send(buf: *const c_void, count: i64, datatype: usize, dest: i32, t
 macro_rules! blocking {
     ($($(#[$about:meta])* $name:ident, $call:literal: $mode:ident;)*) => {$(
         $(#[$about])*
-        pub unsafe fn $name(
-            buf: *const c_void,
-            count: i64,
-            datatype: usize,
-            dest: i32,
-            tag: i32,
-            comm: usize,
-        ) -> Result<()> {
+        pub unsafe fn $name(what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
             // SAFETY: the program's buffer, for the time of the call.
-            unsafe { send_mode($call, Mode::$mode, (buf, count, datatype), dest, tag, comm) }
+            unsafe { send_mode($call, Mode::$mode, what, dest, tag, comm) }
         }
     )*};
 }
@@ -56,9 +49,9 @@ blocking! {
 }
 
 /// `MPI_Bsend`.
-pub unsafe fn bsend(buf: *const c_void, count: i64, datatype: usize, dest: i32, tag: i32, comm: usize) -> Result<()> {
+pub unsafe fn bsend(what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
     // SAFETY: the program's buffer, which is copied before the call ends.
-    unsafe { begin_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm) }.map(|_| ())
+    unsafe { begin_send(Mode::Buffered, what, dest, tag, comm) }.map(|_| ())
 }
 
 /// # Safety
@@ -77,11 +70,11 @@ unsafe fn send_mode(call: &'static str, mode: Mode, what: Described, dest: i32, 
 unsafe fn send_otherwise(
     call: &'static str,
     mode: Mode,
-    (buf, count, datatype): Described,
+    what: Described,
     route: Option<Route>,
     comm: usize,
 ) -> Result<()> {
-    let buffer = Buffer::with_partner(&WORLD.enter().types, (buf, count), ("datatype", datatype), route.is_some())?;
+    let buffer = Buffer::with_partner(&WORLD.enter().types, what, "datatype", route.is_some())?;
     let Some(route) = route else { return Ok(()) };
     // SAFETY: the caller's promise; the packed copies live until the send is complete.
     unsafe {
@@ -125,54 +118,34 @@ unsafe fn send_run(call: &'static str, mode: Mode, route: Route, run: Run, comm:
 
 /// `MPI_Isend`.
 #[inline]
-pub unsafe fn isend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
+pub unsafe fn isend(what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let run = if route.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
-    // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
+    let run = if route.is_some() { buffer::run(&world.types, what, "datatype")? } else { None };
+    // SAFETY: the program keeps the buffer until the request is complete.
     unsafe {
         if let (Some(route), Some(run)) = (route, run) {
             if world.endpoint.try_send_among_others(route.to, route.envelope, run.at, run.bytes) {
-                *request = SENT;
-                return Ok(());
+                return Ok(SENT);
             }
             let id = post(&mut world.endpoint, route, Mode::Standard, run);
             let (comm, with) = (comm as u32, route.selector());
             let transfer = Transfer { id, direction: Direction::Out, comm, capacity: 0, with, held: None };
-            *request = world.requests.insert(Request::Transfer(transfer));
-            return Ok(());
+            return Ok(world.requests.insert(Request::Transfer(transfer)));
         }
         drop(guard);
-        *request = begin_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)?;
+        begin_send(Mode::Standard, what, dest, tag, comm)
     }
-    Ok(())
 }
 
 /// As `blocking`, for the nonblocking ones.
 macro_rules! nonblocking {
     ($($(#[$about:meta])* $name:ident: $mode:ident;)*) => {$(
         $(#[$about])*
-        pub unsafe fn $name(
-            buf: *const c_void,
-            count: i64,
-            datatype: usize,
-            dest: i32,
-            tag: i32,
-            comm: usize,
-            request: *mut usize,
-        ) -> Result<()> {
-            // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
-            unsafe { *request = begin_send(Mode::$mode, (buf, count, datatype), dest, tag, comm)? };
-            Ok(())
+        pub unsafe fn $name(what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+            // SAFETY: the program keeps the buffer until the request is complete.
+            unsafe { begin_send(Mode::$mode, what, dest, tag, comm) }
         }
     )*};
 }
@@ -188,11 +161,11 @@ nonblocking! {
 ///
 /// # Safety
 /// The buffer is readable until the request is complete.
-unsafe fn begin_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+unsafe fn begin_send(mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), route.is_some())?;
+    let buffer = Buffer::with_partner(&world.types, what, "datatype", route.is_some())?;
     let Some(route) = route else { return Ok(SENT) };
     let (requests, mut ground) = world.split();
     // SAFETY: the caller's promise.

@@ -7,13 +7,7 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 
 /// `MPI_Grequest_start`.
-pub unsafe fn grequest_start(
-    query: usize,
-    free: usize,
-    cancel: usize,
-    extra: *mut c_void,
-    request: *mut usize,
-) -> Result<()> {
+pub unsafe fn grequest_start(query: usize, free: usize, cancel: usize, extra: *mut c_void) -> Result<usize> {
     // SAFETY: the program's functions have the types that the standard gives them; null ones are never called.
     let functions = unsafe {
         Functions {
@@ -25,9 +19,7 @@ pub unsafe fn grequest_start(
     };
     let generalized = Generalized { functions, complete: false, freed: false };
     let handle = WORLD.enter().requests.insert(Request::Generalized(Box::new(generalized)));
-    // SAFETY: the program's place for the handle.
-    unsafe { *request = handle };
-    Ok(())
+    Ok(handle)
 }
 
 /// `MPI_Grequest_complete`.

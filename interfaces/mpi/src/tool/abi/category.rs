@@ -1,9 +1,9 @@
 //! Categories (MPI 5.0, section 15.3.9).
 
 use super::{Answer, code, running};
-use crate::abi::{T_ERR_INVALID, T_ERR_INVALID_INDEX, T_ERR_INVALID_NAME};
+use crate::abi::{T_ERR_INVALID, T_ERR_INVALID_INDEX};
 use crate::tool::event::TYPES;
-use crate::tool::{element, give, name_of, tell, tell_text};
+use crate::tool::{element, give, index_of_name, tell, tell_text};
 use std::ffi::c_char;
 use weft_fabric::CounterReader;
 use weft_fabric::settings::DEFINITIONS;
@@ -56,14 +56,9 @@ pub unsafe fn category_get_num(number: *mut i32) -> i32 {
 }
 
 pub unsafe fn category_get_index(name: *const c_char, index: *mut i32) -> i32 {
-    code(running().and_then(|_| {
-        // SAFETY: the program's string and its place for the index.
-        unsafe {
-            let name = name_of(name)?;
-            let found = CATEGORIES.iter().position(|category| category.name == name);
-            give(index, found.ok_or(T_ERR_INVALID_NAME)? as i32)
-        }
-    }))
+    let find = |name: &str| CATEGORIES.iter().position(|category| category.name == name);
+    // SAFETY: the program's string and its place for the index.
+    code(unsafe { index_of_name(name, index, find) })
 }
 
 pub unsafe fn category_get_info(

@@ -3,12 +3,11 @@
 use super::{Answer, code, running};
 use crate::abi::{
     CHAR, INT, T_BIND_NO_OBJECT, T_CVAR_HANDLE_NULL, T_ENUM_NULL, T_ERR_INVALID, T_ERR_INVALID_HANDLE,
-    T_ERR_INVALID_INDEX, T_ERR_INVALID_ITEM, T_ERR_INVALID_NAME, T_VERBOSITY_TUNER_BASIC, T_VERBOSITY_USER_BASIC,
-    store_string,
+    T_ERR_INVALID_INDEX, T_ERR_INVALID_ITEM, T_VERBOSITY_TUNER_BASIC, T_VERBOSITY_USER_BASIC, store_string,
 };
 use crate::tool::control::{TEXT_BYTES, change, scope, value, words};
 use crate::tool::event::TYPES;
-use crate::tool::{element, give, name_of, tell, tell_text};
+use crate::tool::{element, give, index_of_name, tell, tell_text};
 use std::ffi::{c_char, c_void};
 use weft_fabric::settings::DEFINITIONS;
 
@@ -58,14 +57,9 @@ pub unsafe fn cvar_get_num(number: *mut i32) -> i32 {
 }
 
 pub unsafe fn cvar_get_index(name: *const c_char, index: *mut i32) -> i32 {
-    code(running().and_then(|_| {
-        // SAFETY: the program's string and its place for the index.
-        unsafe {
-            let name = name_of(name)?;
-            let found = DEFINITIONS.iter().position(|definition| definition.name == name);
-            give(index, found.ok_or(T_ERR_INVALID_NAME)? as i32)
-        }
-    }))
+    let find = |name: &str| DEFINITIONS.iter().position(|definition| definition.name == name);
+    // SAFETY: the program's string and its place for the index.
+    code(unsafe { index_of_name(name, index, find) })
 }
 
 pub unsafe fn cvar_get_info(

@@ -2,12 +2,11 @@
 
 use super::{Answer, code, running};
 use crate::abi::{
-    INFO_NULL, T_BIND_NO_OBJECT, T_ERR_INVALID, T_ERR_INVALID_HANDLE, T_ERR_INVALID_INDEX, T_ERR_INVALID_NAME,
-    T_VERBOSITY_USER_DETAIL,
+    INFO_NULL, T_BIND_NO_OBJECT, T_ERR_INVALID, T_ERR_INVALID_HANDLE, T_ERR_INVALID_INDEX, T_VERBOSITY_USER_DETAIL,
 };
 use crate::info::Info;
 use crate::tool::event::{Callback, Instance, Registration, TYPES, free, level, meaning, now};
-use crate::tool::{element, give, name_of, tell, tell_text};
+use crate::tool::{element, give, index_of_name, tell, tell_text};
 use std::ffi::{c_char, c_void};
 
 /// The one source: this library.
@@ -27,14 +26,9 @@ pub unsafe fn source_get_num(number: *mut i32) -> i32 {
 }
 
 pub unsafe fn event_get_index(name: *const c_char, index: *mut i32) -> i32 {
-    code(running().and_then(|_| {
-        // SAFETY: the program's string and its place for the index.
-        unsafe {
-            let name = name_of(name)?;
-            let found = TYPES.iter().position(|known| known.name == name);
-            give(index, found.ok_or(T_ERR_INVALID_NAME)? as i32)
-        }
-    }))
+    let find = |name: &str| TYPES.iter().position(|known| known.name == name);
+    // SAFETY: the program's string and its place for the index.
+    code(unsafe { index_of_name(name, index, find) })
 }
 
 pub unsafe fn event_get_info(

@@ -2,12 +2,12 @@
 
 use super::{Answer, code, running};
 use crate::abi::{
-    T_BIND_NO_OBJECT, T_ENUM_NULL, T_ERR_INVALID, T_ERR_INVALID_HANDLE, T_ERR_INVALID_INDEX, T_ERR_INVALID_NAME,
-    T_ERR_INVALID_SESSION, T_PVAR_ALL_HANDLES, T_PVAR_CLASS_COUNTER, T_PVAR_HANDLE_NULL, T_PVAR_SESSION_NULL,
-    T_VERBOSITY_USER_DETAIL, UNSIGNED_LONG_LONG,
+    T_BIND_NO_OBJECT, T_ENUM_NULL, T_ERR_INVALID, T_ERR_INVALID_HANDLE, T_ERR_INVALID_INDEX, T_ERR_INVALID_SESSION,
+    T_PVAR_ALL_HANDLES, T_PVAR_CLASS_COUNTER, T_PVAR_HANDLE_NULL, T_PVAR_SESSION_NULL, T_VERBOSITY_USER_DETAIL,
+    UNSIGNED_LONG_LONG,
 };
 use crate::tool::performance::Handle;
-use crate::tool::{element, give, name_of, tell, tell_text};
+use crate::tool::{element, give, index_of_name, tell, tell_text};
 use std::ffi::{c_char, c_void};
 use weft_fabric::CounterReader;
 
@@ -19,14 +19,9 @@ pub unsafe fn pvar_get_num(number: *mut i32) -> i32 {
 }
 
 pub unsafe fn pvar_get_index(name: *const c_char, class: i32, index: *mut i32) -> i32 {
-    code(running().and_then(|_| {
-        // SAFETY: the program's string and its place for the index.
-        unsafe {
-            let name = name_of(name)?;
-            let found = NAMES.iter().position(|known| *known == name && class == T_PVAR_CLASS_COUNTER);
-            give(index, found.ok_or(T_ERR_INVALID_NAME)? as i32)
-        }
-    }))
+    let find = |name: &str| NAMES.iter().position(|known| *known == name && class == T_PVAR_CLASS_COUNTER);
+    // SAFETY: the program's string and its place for the index.
+    code(unsafe { index_of_name(name, index, find) })
 }
 
 pub unsafe fn pvar_get_info(

@@ -3,9 +3,9 @@
 use super::super::distributed::{Distributed, Edge, hand_out};
 use super::super::{Graph, Topology};
 use super::store;
-use crate::abi::{UNDEFINED, UNWEIGHTED, WEIGHTS_EMPTY, slice_of};
+use crate::abi::{COMM_NULL, UNDEFINED, UNWEIGHTED, WEIGHTS_EMPTY, slice_of};
 use crate::comm::Comm;
-use crate::comm::abi::{answer, intra, of};
+use crate::comm::abi::{intra, of};
 use crate::comm::create::with_topology;
 use crate::error::{Class, Error, Result};
 
@@ -28,14 +28,12 @@ pub unsafe fn graph_create(
     index: *const i32,
     edges: *const i32,
     _reorder: i32,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     let comm = intra(comm)?;
     // SAFETY: as the caller says.
-    unsafe {
-        let graph = graph_of(&comm, nnodes, index, edges)?;
-        answer(with_topology("MPI_Graph_create", &comm, nnodes as u32, Topology::Graph(graph))?, out)
-    }
+    let graph = unsafe { graph_of(&comm, nnodes, index, edges)? };
+    let made = with_topology("MPI_Graph_create", &comm, nnodes as u32, Topology::Graph(graph))?;
+    Ok(made.unwrap_or(COMM_NULL))
 }
 
 /// The rank that a graph would give the process: its own.
@@ -81,10 +79,8 @@ fn neighbors_of(comm: &Comm, rank: i32) -> Result<&[i32]> {
     Ok(graph.of(rank as u32))
 }
 
-pub unsafe fn graph_neighbors_count(comm: usize, rank: i32, count: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the number.
-    unsafe { *count = neighbors_of(&*of(comm)?, rank)?.len() as i32 };
-    Ok(())
+pub fn graph_neighbors_count(comm: usize, rank: i32) -> Result<i32> {
+    Ok(neighbors_of(&*of(comm)?, rank)?.len() as i32)
 }
 
 pub unsafe fn graph_neighbors(comm: usize, rank: i32, room: i32, neighbors: *mut i32) -> Result<()> {
@@ -118,8 +114,7 @@ pub unsafe fn dist_graph_create_adjacent(
     destweights: *const i32,
     _info: usize,
     _reorder: i32,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     let comm = intra(comm)?;
     // SAFETY: the program's arrays of these lengths.
     let (sources, destinations, into, outof) = unsafe {
@@ -132,8 +127,7 @@ pub unsafe fn dist_graph_create_adjacent(
     let weights = into.zip(outof).map(|(into, outof)| (into.to_vec(), outof.to_vec()));
     let graph = Distributed { sources: sources.to_vec(), destinations: destinations.to_vec(), weights };
     let topology = Topology::Distributed(graph);
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(with_topology("MPI_Dist_graph_create_adjacent", &comm, comm.size(), topology)?, out) }
+    Ok(with_topology("MPI_Dist_graph_create_adjacent", &comm, comm.size(), topology)?.unwrap_or(COMM_NULL))
 }
 
 pub unsafe fn dist_graph_create(
@@ -145,8 +139,7 @@ pub unsafe fn dist_graph_create(
     weights: *const i32,
     _info: usize,
     _reorder: i32,
-    out: *mut usize,
-) -> Result<()> {
+) -> Result<usize> {
     const CALL: &str = "MPI_Dist_graph_create";
     let comm = intra(comm)?;
     // SAFETY: the program's arrays; there are as many destinations as the degrees say.
@@ -166,8 +159,7 @@ pub unsafe fn dist_graph_create(
     if weights as usize == UNWEIGHTED {
         graph.weights = None;
     }
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(with_topology(CALL, &comm, comm.size(), Topology::Distributed(graph))?, out) }
+    Ok(with_topology(CALL, &comm, comm.size(), Topology::Distributed(graph))?.unwrap_or(COMM_NULL))
 }
 
 pub unsafe fn dist_graph_neighbors_count(

@@ -24,10 +24,8 @@ pub unsafe fn wait(win: usize) -> Result<()> {
     epoch::wait(win)
 }
 
-pub unsafe fn test(win: usize, flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place for the flag.
-    unsafe { *flag = epoch::test(win)? as i32 };
-    Ok(())
+pub fn test(win: usize) -> Result<i32> {
+    Ok(epoch::test(win)? as i32)
 }
 
 pub unsafe fn lock(kind: i32, rank: i32, assert: i32, win: usize) -> Result<()> {
