@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::meet::STREAMS;
-use super::records::{Record, Records};
+use super::records::{PoolRecord, RecordPool};
 use super::table::{self, Entry, PLACES};
 use super::{early, epoll, far, incoming, kernel_counts, life, meet, passed, raw, requests, udp};
 
@@ -125,13 +125,13 @@ pub struct Connection {
 unsafe impl Sync for Connection {}
 
 // SAFETY: zeros are a record that is not in use, and records may be shared.
-unsafe impl Record for Connection {
+unsafe impl PoolRecord for Connection {
     fn next_free(&self) -> &AtomicU32 {
         &self.next_free
     }
 }
 
-static RECORDS: Records<Connection> = Records::new(PLACES);
+static RECORDS: RecordPool<Connection> = RecordPool::new(PLACES);
 
 /// Makes room for the records (address space only). False when there is none.
 pub fn start() -> bool {

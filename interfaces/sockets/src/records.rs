@@ -2,19 +2,17 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::raw;
-
 /// What can be such a record.
 ///
 /// # Safety
 /// Zeros are a valid one, and the threads of the process may share it.
-pub unsafe trait Record: Sized + 'static {
+pub unsafe trait PoolRecord: Sized + 'static {
     /// The place for the number of the next one that is free.
     fn next_free(&self) -> &AtomicU32;
 }
 
 /// Number 0 is never given out.
-pub struct Records<T> {
+pub struct RecordPool<T> {
     at: AtomicPtr<T>,
     most: u32,
     /// The number of the first that is free, and above it how often this has changed.
@@ -22,7 +20,7 @@ pub struct Records<T> {
     unused_from: AtomicU32,
 }
 
-impl<T: Record> Records<T> {
+impl<T: PoolRecord> RecordPool<T> {
     pub const fn new(most: usize) -> Self {
         let at = AtomicPtr::new(std::ptr::null_mut());
         Self { at, most: most as u32, free: AtomicU64::new(0), unused_from: AtomicU32::new(1) }
@@ -30,7 +28,7 @@ impl<T: Record> Records<T> {
 
     /// Makes room for them (address space only). False when there is none.
     pub fn start(&self) -> bool {
-        let at = raw::map(self.most as usize * size_of::<T>(), false);
+        let at = weft_kernel::map_private(self.most as usize * size_of::<T>()).unwrap_or(std::ptr::null_mut());
         self.at.store(at.cast(), Ordering::Release);
         !at.is_null()
     }

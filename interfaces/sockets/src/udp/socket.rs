@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::datagram::{Channel, Peer};
 
 use crate::raw;
-use crate::records::{Record, Records};
+use crate::records::{PoolRecord, RecordPool};
 use crate::table::{self, Entry};
 
 use super::left::Left;
@@ -114,13 +114,13 @@ const LIVE: u64 = 1;
 const DESCRIPTOR: u64 = 1 << 32;
 
 // SAFETY: zeros are a record that is not in use, and records may be shared.
-unsafe impl Record for Socket {
+unsafe impl PoolRecord for Socket {
     fn next_free(&self) -> &AtomicU32 {
         &self.next_free
     }
 }
 
-static RECORDS: Records<Socket> = Records::new(SOCKETS);
+static RECORDS: RecordPool<Socket> = RecordPool::new(SOCKETS);
 
 /// Makes room for the records (address space only). False when there is none.
 pub fn start() -> bool {
