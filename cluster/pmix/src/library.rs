@@ -1,47 +1,14 @@
-//! The library's calls and its layouts, which have been the same since PMIx 3.
+//! The library's calls, and what only servers hand it.
 
 use crate::facts::{Fact, Facts};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use weft_cluster::pmix::SUCCESS;
+use weft_cluster::pmix::{PmixDatum, PmixEntry, PmixName, SUCCESS};
 
 /// How the library keeps values: in its own memory, or in files that the ranks map.
 const STORE_VARIABLE: &str = "PMIX_MCA_gds";
 /// `PMIX_OPERATION_SUCCEEDED`: done, and nobody will be called back.
 const DONE_AT_ONCE: c_int = -157;
-/// Types of values (`pmix_data_type_t`).
-const BOOLEAN: u16 = 1;
-pub const STRING: u16 = 3;
-const UINT16: u16 = 13;
-const UINT32: u16 = 14;
-const INFO: u16 = 24;
-const DATA_ARRAY: u16 = 39;
-const RANK: u16 = 40;
-
-/// `pmix_proc_t`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct PmixName {
-    pub namespace: [u8; 256],
-    pub rank: u32,
-}
-
-/// `pmix_value_t`, whose union takes 24 bytes.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct PmixDatum {
-    pub kind: u16,
-    pub data: [u64; 3],
-}
-
-/// `pmix_info_t`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct PmixEntry {
-    pub key: [u8; 512],
-    flags: u32,
-    pub value: PmixDatum,
-}
 
 /// `pmix_pdata_t`.
 #[repr(C)]
@@ -102,18 +69,6 @@ fn last_error() -> Option<String> {
     let text = unsafe { libc::dlerror() };
     // SAFETY: not null, as above.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-}
-
-pub fn name_of(namespace: &str, rank: u32) -> PmixName {
-    let mut name = PmixName { namespace: [0; 256], rank };
-    copy_text(&mut name.namespace, namespace);
-    name
-}
-
-/// What does not fit is left out; the end is always there.
-pub fn copy_text(to: &mut [u8], text: &str) {
-    let length = text.len().min(to.len() - 1);
-    to[..length].copy_from_slice(&text.as_bytes()[..length]);
 }
 
 /// Makes this process one that no launcher has started, which the library would take for its own, and one that keeps no
@@ -178,7 +133,7 @@ impl PmixServerLibrary {
     /// Of the ranks, so many are here.
     pub fn register_job(&self, namespace: &str, here: usize, facts: Facts) -> Result<(), String> {
         let facts = entries(facts);
-        let name = name_of(namespace, 0).namespace;
+        let name = PmixName::new(namespace, 0).namespace;
         // SAFETY: the name ends; without somebody to call back the call waits until all has been copied.
         let status = unsafe {
             let (name, none) = (name.as_ptr().cast(), std::ptr::null_mut());
@@ -188,7 +143,7 @@ impl PmixServerLibrary {
     }
 
     pub fn register_rank(&self, namespace: &str, rank: u32) -> Result<(), String> {
-        let (name, none) = (name_of(namespace, rank), std::ptr::null_mut());
+        let (name, none) = (PmixName::new(namespace, rank), std::ptr::null_mut());
         // SAFETY: they take and touch nothing.
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
         // SAFETY: the name outlives the call, which waits as above.
@@ -198,7 +153,7 @@ impl PmixServerLibrary {
 
     /// What the environment of a rank is to have.
     pub fn environment(&self, namespace: &str, rank: u32) -> Result<Vec<(String, String)>, String> {
-        let name = name_of(namespace, rank);
+        let name = PmixName::new(namespace, rank);
         let mut list: *mut *mut c_char = std::ptr::null_mut();
         // SAFETY: the name outlives the call; the list is made by it, and stays ours.
         let status = unsafe { (self.setup_fork)(&raw const name, &raw mut list) };
@@ -210,11 +165,11 @@ impl PmixServerLibrary {
     /// The job is over. Removes files that ranks have asked to be removed then.
     pub fn forget_job(&self, namespace: &str, ranks: impl Iterator<Item = usize>) {
         for rank in ranks {
-            let name = name_of(namespace, rank as u32);
+            let name = PmixName::new(namespace, rank as u32);
             // SAFETY: the name outlives the call, which waits, as there is nobody to call back.
             unsafe { (self.deregister_client)(&raw const name, None, std::ptr::null_mut()) };
         }
-        let name = name_of(namespace, 0).namespace;
+        let name = PmixName::new(namespace, 0).namespace;
         // SAFETY: as above.
         unsafe { (self.deregister_nspace)(name.as_ptr().cast(), None, std::ptr::null_mut()) };
     }
@@ -250,23 +205,19 @@ pub fn texts(list: *const *const c_char) -> Vec<String> {
 /// In the library's layout. It is made once for each process, and never freed.
 fn entries(facts: Facts) -> &'static [PmixEntry] {
     let entry = |(key, fact): (&str, Fact)| {
-        let mut entry = PmixEntry { key: [0; 512], flags: 0, value: PmixDatum { kind: 0, data: [0; 3] } };
-        copy_text(&mut entry.key, key);
         let (kind, word) = match fact {
-            Fact::Flag(flag) => (BOOLEAN, flag.into()),
-            Fact::Text(text) => (STRING, CString::new(text).unwrap_or_default().into_raw() as u64),
-            Fact::Half(number) => (UINT16, number.into()),
-            Fact::Number(number) => (UINT32, number.into()),
-            Fact::Rank(rank) => (RANK, rank.into()),
+            Fact::Flag(flag) => (PmixDatum::BOOLEAN, flag.into()),
+            Fact::Text(text) => (PmixDatum::STRING, CString::new(text).unwrap_or_default().into_raw() as u64),
+            Fact::Half(number) => (PmixDatum::UINT16, number.into()),
+            Fact::Number(number) => (PmixDatum::UINT32, number.into()),
+            Fact::Rank(rank) => (PmixDatum::RANK, rank.into()),
             Fact::Several(facts) => {
                 let within = entries(facts);
-                let array = PmixArray { kind: INFO, size: within.len(), array: within.as_ptr() };
-                (DATA_ARRAY, &raw const *Box::leak(Box::new(array)) as u64)
+                let array = PmixArray { kind: PmixDatum::INFO, size: within.len(), array: within.as_ptr() };
+                (PmixDatum::DATA_ARRAY, &raw const *Box::leak(Box::new(array)) as u64)
             }
         };
-        // The machines that this is built for have the low byte first.
-        entry.value = PmixDatum { kind, data: [word, 0, 0] };
-        entry
+        PmixEntry::new(key, PmixDatum::new(kind, word))
     };
     Vec::leak(facts.into_iter().map(entry).collect())
 }

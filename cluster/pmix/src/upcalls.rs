@@ -1,18 +1,16 @@
 //! What the library wants of its host. Its thread calls these functions; each passes on what is wanted, and returns. The
 //! answers come by the socket ([`answer`]).
 
-use crate::library::{PmixEntry, PmixFound, PmixModule, PmixName, PmixServerLibrary, STRING, copy_text, texts};
+use crate::library::{PmixFound, PmixModule, PmixServerLibrary, texts};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use weft_cluster::pmix::{
-    BAD_PARAMETER, GIVEN_MAX, NOT_SUPPORTED, PmixSaid, SUCCESS, TOO_MUCH, Together, bounded, framed,
+    BAD_PARAMETER, GIVEN_MAX, NOT_SUPPORTED, PmixDatum, PmixEntry, PmixName, PmixSaid, SUCCESS, TOO_MUCH, Together,
+    WILDCARD, bounded, copy_text, framed,
 };
-
-/// All ranks of the job, and those of this host (`PMIX_RANK_WILDCARD`, `PMIX_RANK_LOCAL_PEERS`).
-const WILDCARD: u32 = u32::MAX - 1;
 
 type Done = unsafe extern "C" fn(c_int, *mut c_void);
 type Release = unsafe extern "C" fn(*mut c_void);
@@ -103,7 +101,7 @@ fn answer_found(found: Found, mark: *mut c_void, (status, key): (i32, &str), dat
     let mut entry = PmixFound {
         by: own_name(u32::from_le_bytes(*by)),
         key: [0; 512],
-        value: crate::library::PmixDatum { kind: STRING, data: [text.as_ptr() as u64, 0, 0] },
+        value: PmixDatum::new(PmixDatum::STRING, text.as_ptr() as u64),
     };
     copy_text(&mut entry.key, key);
     // SAFETY: the library's function, with what it gave for it; it copies the one entry during the call.
@@ -111,7 +109,7 @@ fn answer_found(found: Found, mark: *mut c_void, (status, key): (i32, &str), dat
 }
 
 fn own_name(rank: u32) -> PmixName {
-    crate::library::name_of(SERVED.get().map_or("", |served| &served.namespace), rank)
+    PmixName::new(SERVED.get().map_or("", |served| &served.namespace), rank)
 }
 
 unsafe extern "C" fn release(data: *mut c_void) {
@@ -326,7 +324,7 @@ unsafe extern "C" fn publish(
     let own = entries.iter().filter_map(|entry| Some((text(&entry.key)?, entry.value)));
     let mut own = own.filter(|(key, _)| !key.starts_with("pmix."));
     let (Some((key, value)), None) = (own.next(), own.next()) else { return NOT_SUPPORTED };
-    if value.kind != STRING || value.data[0] == 0 {
+    if value.kind != PmixDatum::STRING || value.data[0] == 0 {
         return NOT_SUPPORTED;
     }
     // SAFETY: the name for this call, and a string that ends, as its type says.

@@ -8,9 +8,11 @@
 //! Test: `cargo test -p weft-cluster pmix`.
 
 mod exchange;
+mod layout;
 mod said;
 
 pub use exchange::{PmixEvent, PmixExchange};
+pub use layout::{PmixDatum, PmixEntry, PmixName, WILDCARD, copy_text};
 use said::PIECE_MAX;
 pub use said::{PmixPieces, PmixSaid, PmixTold, Together, framed};
 

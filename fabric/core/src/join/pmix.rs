@@ -5,7 +5,7 @@
 //!
 //! Deliberately not there: spawning, being told who is lost, and whatever PMI-1 has no word for.
 //!
-//! The layouts below have been the same since PMIx 3; a launcher's version need not be that of the library.
+//! Layouts are those of [`weft_cluster::pmix`]; a launcher's version need not be that of the library.
 //!
 //! Test: `cargo test -p weft-tests --features programs --test launchers`, with Slurm and libpmix2 installed.
 
@@ -13,6 +13,7 @@ use super::ManagerError;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 use weft_cluster::pmi::{KEY_MAX, KVSNAME_MAX, Reply, Request, VALUE_MAX};
+use weft_cluster::pmix::{NOT_FOUND, PmixDatum, PmixEntry, PmixName, SUCCESS, WILDCARD};
 
 /// The variable that PMIx launchers set for each process.
 pub const NAMESPACE: &str = "PMIX_NAMESPACE";
@@ -23,52 +24,21 @@ pub const LIBRARY_VARIABLE: &str = "WEFT_PMIX_LIBRARY";
 /// As the loader finds it.
 pub const LIBRARY: &str = "libpmix.so.2";
 
-const SUCCESS: c_int = 0;
-const NOT_FOUND: c_int = -46;
-/// All ranks of the job (`PMIX_RANK_WILDCARD`).
-const WILDCARD: u32 = u32::MAX - 1;
 /// Who puts what others read, as the ranks [`meet`](super::meeting): PMIx wants to know whose a value is, and not every
 /// version of it finds out (4.2 under Slurm waits for it in vain).
 const GIVER: u32 = 0;
-/// Types of values (`pmix_data_type_t`).
-const BOOLEAN: u16 = 1;
-const STRING: u16 = 3;
-const UINT32: u16 = 14;
 /// For all ranks, on whichever host (`PMIX_GLOBAL`).
 const TO_ALL: u8 = 3;
-
-/// `pmix_proc_t`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PmixProcess {
-    namespace: [u8; 256],
-    rank: u32,
-}
-
-/// `pmix_value_t`, whose union takes 24 bytes.
-#[repr(C)]
-struct PmixValue {
-    kind: u16,
-    data: [u64; 3],
-}
-
-/// `pmix_info_t`.
-#[repr(C)]
-struct PmixInfo {
-    key: [u8; 512],
-    flags: u32,
-    value: PmixValue,
-}
 
 /// The functions that are used, of a library that stays loaded.
 #[derive(Clone, Copy)]
 struct PmixCalls {
-    init: unsafe extern "C" fn(*mut PmixProcess, *const c_void, usize) -> c_int,
+    init: unsafe extern "C" fn(*mut PmixName, *const c_void, usize) -> c_int,
     finalize: unsafe extern "C" fn(*const c_void, usize) -> c_int,
-    put: unsafe extern "C" fn(u8, *const c_char, *mut PmixValue) -> c_int,
+    put: unsafe extern "C" fn(u8, *const c_char, *mut PmixDatum) -> c_int,
     commit: unsafe extern "C" fn() -> c_int,
-    fence: unsafe extern "C" fn(*const PmixProcess, usize, *const PmixInfo, usize) -> c_int,
-    get: unsafe extern "C" fn(*const PmixProcess, *const c_char, *const c_void, usize, *mut *mut PmixValue) -> c_int,
+    fence: unsafe extern "C" fn(*const PmixName, usize, *const PmixEntry, usize) -> c_int,
+    get: unsafe extern "C" fn(*const PmixName, *const c_char, *const c_void, usize, *mut *mut PmixDatum) -> c_int,
     abort: unsafe extern "C" fn(c_int, *const c_char, *const c_void, usize) -> c_int,
     text: unsafe extern "C" fn(c_int) -> *const c_char,
 }
@@ -94,7 +64,7 @@ static ABORTED_BY: Mutex<Option<PmixCalls>> = Mutex::new(None);
 /// Our side of the conversation.
 pub struct Pmix {
     calls: PmixCalls,
-    me: PmixProcess,
+    me: PmixName,
     size: u32,
 }
 
@@ -157,7 +127,7 @@ impl Pmix {
     /// Loads the library and says that we have begun.
     pub fn join() -> Result<Self, PmixRefusal> {
         let calls = PmixCalls::load().map_err(PmixRefusal::Library)?;
-        let mut pmix = Self { calls, me: PmixProcess { namespace: [0; 256], rank: 0 }, size: 0 };
+        let mut pmix = Self { calls, me: PmixName::new("", 0), size: 0 };
         pmix.begin().map_err(PmixRefusal::Manager)?;
         Ok(pmix)
     }
@@ -177,7 +147,7 @@ impl Pmix {
         self.calls.checked("PMIx_Init", status)?;
         *ABORTED_BY.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.calls);
         let size = self.value_of(WILDCARD, c"pmix.job.size")?;
-        let size = size.filter(|value| value.kind == UINT32).map(|value| value.data[0] as u32);
+        let size = size.filter(|value| value.kind == PmixDatum::UINT32).map(|value| value.data[0] as u32);
         let reason = || "the launcher does not tell how many ranks there are".to_owned();
         self.size = size
             .filter(|size| *size > self.me.rank)
@@ -228,7 +198,7 @@ impl Pmix {
 
     fn put(&self, key: &str, value: &str) -> Result<(), ManagerError> {
         let (key, value) = (c_text("PMIx_Put", key)?, c_text("PMIx_Put", value)?);
-        let mut given = PmixValue { kind: STRING, data: [value.as_ptr() as u64, 0, 0] };
+        let mut given = PmixDatum::new(PmixDatum::STRING, value.as_ptr() as u64);
         // SAFETY: both strings end and outlive the call, which copies them.
         let status = unsafe { (self.calls.put)(TO_ALL, key.as_ptr(), &raw mut given) };
         self.calls.checked("PMIx_Put", status)?;
@@ -239,10 +209,7 @@ impl Pmix {
 
     /// A barrier after which all have what was put before it.
     fn fence(&self) -> Result<(), ManagerError> {
-        let mut key = [0; 512];
-        key[..COLLECT.len()].copy_from_slice(COLLECT);
-        let value = PmixValue { kind: BOOLEAN, data: [1, 0, 0] };
-        let collect = PmixInfo { key, flags: 0, value };
+        let collect = PmixEntry::new(COLLECT, PmixDatum::new(PmixDatum::BOOLEAN, 1));
         // SAFETY: no list of processes means all; the one information outlives the call.
         let status = unsafe { (self.calls.fence)(std::ptr::null(), 0, &raw const collect, 1) };
         self.calls.checked("PMIx_Fence", status)
@@ -250,14 +217,14 @@ impl Pmix {
 
     fn text_of(&self, key: &str) -> Result<Option<String>, ManagerError> {
         let key = c_text("PMIx_Get", key)?;
-        let value = self.value_of(GIVER, &key)?.filter(|value| value.kind == STRING && value.data[0] != 0);
+        let value = self.value_of(GIVER, &key)?.filter(|value| value.kind == PmixDatum::STRING && value.data[0] != 0);
         // SAFETY: a value of this kind has a string that ends; nobody frees it.
         Ok(value.map(|value| unsafe { CStr::from_ptr(value.data[0] as *const c_char) }.to_string_lossy().into_owned()))
     }
 
     /// What the library has of this key. The few values that are asked for are not given back.
-    fn value_of(&self, rank: u32, key: &CStr) -> Result<Option<&PmixValue>, ManagerError> {
-        let whose = PmixProcess { rank, ..self.me };
+    fn value_of(&self, rank: u32, key: &CStr) -> Result<Option<&PmixDatum>, ManagerError> {
+        let whose = PmixName { rank, ..self.me };
         let mut found = std::ptr::null_mut();
         // SAFETY: what is passed outlives the call, which writes the address of a value of its own making.
         let status = unsafe { (self.calls.get)(&raw const whose, key.as_ptr(), std::ptr::null(), 0, &raw mut found) };
@@ -271,7 +238,7 @@ impl Pmix {
 }
 
 /// The information that a fence shall hand round what was put (`PMIX_COLLECT_DATA`).
-const COLLECT: &[u8] = b"pmix.collect";
+const COLLECT: &str = "pmix.collect";
 
 fn c_text(call: &'static str, text: &str) -> Result<CString, ManagerError> {
     CString::new(text).map_err(|_| ManagerError::Pmix { call, reason: format!("'{text}' has a zero byte") })
@@ -288,18 +255,4 @@ pub fn abort(code: i32, message: &str) {
     let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     // SAFETY: the string ends and outlives the call; no list of processes means all.
     let _ = unsafe { (calls.abort)(code, message.as_ptr(), std::ptr::null(), 0) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::mem::{offset_of, size_of};
-
-    /// As `pmix_common.h` has them on machines of 64 bits.
-    #[test]
-    fn layouts_are_those_of_the_library() {
-        assert_eq!((size_of::<PmixProcess>(), offset_of!(PmixProcess, rank)), (260, 256));
-        assert_eq!((size_of::<PmixValue>(), offset_of!(PmixValue, data)), (32, 8));
-        assert_eq!((size_of::<PmixInfo>(), offset_of!(PmixInfo, flags), offset_of!(PmixInfo, value)), (552, 512, 520));
-    }
 }
