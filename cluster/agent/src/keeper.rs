@@ -244,7 +244,7 @@ impl Family {
     fn tell_of_faults(&mut self) {
         let link = &self.link;
         for (rank, report) in self.faults.finish(|| !link.is_gone()) {
-            link.send(Message::Failed { rank, text: report.encode() });
+            link.send(Message::failed(rank, report.encode()));
         }
     }
 

@@ -1,106 +1,50 @@
-//! What launcher and keeper tell each other: records on a socket that keeps their boundaries: three
-//! numbers, and what more there is to a few of them.
+//! What launcher and keeper tell each other: records on a socket that keeps their boundaries, of the kinds and in the
+//! form of [`weft_cluster::frame`].
 
 use crate::sys;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use weft_cluster::state::Exit;
-use weft_cluster::usage::{NOBODY, RankUsage};
+use weft_cluster::usage::RankUsage;
 
-/// A record. Signals and the end go to the keeper, the others to the launcher.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
-    Started {
-        rank: usize,
-        pid: u32,
-    },
-    /// `errno` is the system's number for the reason.
-    NotStarted {
-        rank: usize,
-        errno: i32,
-    },
-    Ended {
-        rank: usize,
-        exit: Exit,
-    },
-    /// Nothing of the job lives any more; so many processes had outlived the ranks and were ended.
-    Over {
-        leftovers: usize,
-    },
-    /// What a rank's processes have used, or those of nobody. Comes before its end, and again for what it left behind.
-    Used {
-        rank: Option<usize>,
-        usage: RankUsage,
-    },
-    /// Where a rank has failed, in lines for people.
-    Failed {
-        rank: usize,
-        text: String,
-    },
-    /// Send this signal to every rank that lives.
-    Signal {
-        signal: i32,
-    },
-    /// End everything now.
-    Kill,
+weft_cluster::said! {
+    /// A record. Signals and the end go to the keeper, the others to the launcher.
+    pub enum Message {
+        6: Started { rank: usize, pid: u32 },
+        /// `errno` is the system's number for the reason.
+        7: NotStarted { rank: usize, errno: i32 },
+        8 | 9: Ended { rank: usize, exit: Exit },
+        /// Nothing of the job lives any more; so many processes had outlived the ranks and were ended.
+        11: Over { leftovers: usize },
+        /// Send this signal to every rank that lives.
+        12: Signal { signal: i32 },
+        /// End everything now.
+        13: Kill,
+        /// What a rank's processes have used, or those of nobody. Comes before its end, and again for what it left
+        /// behind.
+        22: Used { rank: Option<usize>, usage: RankUsage },
+        /// Where a rank has failed, in lines for people.
+        23: Failed { rank: usize, text: String },
+    }
 }
 
-/// Of the three numbers.
-const RECORD_BYTES: usize = 12;
-const USAGE_BYTES: usize = 32;
+/// The longest of the short ones, which say what was used.
+const SHORT_BYTES: usize = 38;
 /// The longest text that a record takes; what is longer is cut.
-pub const TEXT_MAX: usize = 16 << 10;
-const CODE: u32 = 2;
-const SIGNALLED: u32 = 3;
-const OUT_OF_MEMORY: u32 = 7;
-const USED: u32 = 8;
-const FAILED: u32 = 9;
+const TEXT_MAX: usize = 16 << 10;
 
 impl Message {
-    fn encode(&self) -> Vec<u8> {
-        let (kind, a, b) = match *self {
-            Self::Started { rank, pid } => (0, rank as u32, pid),
-            Self::NotStarted { rank, errno } => (1, rank as u32, errno as u32),
-            Self::Ended { rank, exit: Exit::Code(code) } => (CODE, rank as u32, code as u32),
-            Self::Ended { rank, exit: Exit::Signal(signal) } => (SIGNALLED, rank as u32, signal as u32),
-            Self::Ended { rank, exit: Exit::OutOfMemory { is_sure } } => (OUT_OF_MEMORY, rank as u32, is_sure.into()),
-            Self::Over { leftovers } => (4, leftovers as u32, 0),
-            Self::Signal { signal } => (5, signal as u32, 0),
-            Self::Kill => (6, 0, 0),
-            Self::Used { rank, .. } => (USED, rank.map_or(NOBODY, |rank| rank as u32), 0),
-            Self::Failed { rank, .. } => (FAILED, rank as u32, 0),
-        };
-        let mut record: Vec<u8> = [kind, a, b].into_iter().flat_map(u32::to_ne_bytes).collect();
-        match self {
-            Self::Used { usage, .. } => record.extend(usage.words().into_iter().flat_map(u64::to_ne_bytes)),
-            Self::Failed { text, .. } => record.extend(text.bytes().take(TEXT_MAX)),
-            _ => {}
-        }
-        record
+    /// That a rank has failed.
+    pub fn failed(rank: usize, mut text: String) -> Self {
+        text.truncate(text.floor_char_boundary(TEXT_MAX));
+        Self::Failed { rank, text }
     }
 
-    fn decode(record: &[u8]) -> Option<Self> {
-        let (record, more) = record.split_first_chunk::<RECORD_BYTES>()?;
-        let long = |at: usize| Some(u64::from_ne_bytes(*more.get(at * 8..)?.first_chunk()?));
-        let number = |at: usize| u32::from_ne_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
-        let (a, b) = (number(4), number(8));
-        let rank = a as usize;
-        Some(match number(0) {
-            0 => Self::Started { rank, pid: b },
-            1 => Self::NotStarted { rank, errno: b as i32 },
-            CODE => Self::Ended { rank, exit: Exit::Code(b as i32) },
-            SIGNALLED => Self::Ended { rank, exit: Exit::Signal(b as i32) },
-            OUT_OF_MEMORY => Self::Ended { rank, exit: Exit::OutOfMemory { is_sure: b != 0 } },
-            4 => Self::Over { leftovers: rank },
-            5 => Self::Signal { signal: a as i32 },
-            6 => Self::Kill,
-            USED => Self::Used {
-                rank: (a != NOBODY).then_some(rank),
-                usage: RankUsage::of_words([long(0)?, long(1)?, long(2)?, long(3)?]),
-            },
-            FAILED => Self::Failed { rank, text: String::from_utf8_lossy(more).into_owned() },
-            _ => return None,
-        })
+    fn encode(&self) -> Vec<u8> {
+        let killed = matches!(self, Self::Ended { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. });
+        let mut record = vec![self.kind() + u8::from(killed)];
+        self.put(&mut record);
+        record
     }
 }
 
@@ -144,12 +88,12 @@ impl Link {
     }
 
     pub fn try_receive(&self) -> Received {
-        let mut short = [0; RECORD_BYTES + USAGE_BYTES];
+        let mut short = [0; SHORT_BYTES];
         let mut long = Vec::new();
         // Most are short; how long the next one is the kernel tells beforehand.
         let record = match sys::next_record(self.fd()) {
             Ok(bytes) if bytes > short.len() => {
-                long.resize(bytes.min(RECORD_BYTES + TEXT_MAX), 0);
+                long.resize(bytes.min(SHORT_BYTES + TEXT_MAX), 0);
                 &mut long[..]
             }
             Ok(_) => &mut short[..],
@@ -185,9 +129,12 @@ mod tests {
             Message::Over { leftovers: 7 },
             Message::Signal { signal: 15 },
             Message::Kill,
-            Message::Used { rank: Some(1), usage: RankUsage::of_words([1, 2, 3, u64::MAX]) },
+            Message::Used {
+                rank: Some(1),
+                usage: RankUsage { wall_us: 1, peak_bytes: u64::MAX, ..RankUsage::default() },
+            },
             Message::Used { rank: None, usage: RankUsage::default() },
-            Message::Failed { rank: 4, text: "x".repeat(TEXT_MAX) },
+            Message::failed(4, "x".repeat(TEXT_MAX + 1)),
             Message::Failed { rank: 4, text: String::new() },
         ];
         let (ours, theirs) = Link::pair().unwrap();

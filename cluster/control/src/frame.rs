@@ -4,14 +4,15 @@
 //! frames go both ways, each with its length before it. Numbers are little-endian. `docs/wire/agent.md` shows them byte
 //! by byte.
 
-pub(crate) mod bytes;
+pub mod bytes;
 mod start;
 
 pub use start::{Hello, Start};
 
+use crate::said;
 use crate::state::Exit;
 use crate::usage::{RankUsage, SentBytes};
-use bytes::{Bytes, Put};
+use bytes::{Bytes, Coded, structures};
 use std::path::PathBuf;
 
 /// What an agent begins with.
@@ -74,58 +75,60 @@ impl Stream {
     }
 }
 
-/// One thing said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
-    /// Agent: who it is.
-    Hello(Hello),
-    /// Launcher: what is to be started.
-    Start(Box<Start>),
-    /// Agent: it can be started; the ports of TCP listener and UDP socket of each member.
-    Ready(Vec<(u16, u16)>),
-    /// Agent: it cannot, and what the launcher is to exit with.
-    Refused { code: i32, reason: String },
-    /// Launcher: start the ranks; the job map.
-    Go(Vec<u8>),
-    /// Agent: a rank runs.
-    Started { member: u32, pid: u32 },
-    /// Agent: a rank could not be started; the system's number for the reason.
-    NotStarted { member: u32, errno: i32 },
-    /// Agent: a rank has ended. What it said over PMI came before.
-    Ended { member: u32, exit: Exit },
-    /// Agent: the keeper of this host was killed, and what it kept has been ended.
-    KeeperGone { pid: u32 },
-    /// Agent: nothing of the job lives on this host any more, and no more comes.
-    Over { leftovers: u32 },
-    /// Launcher: send this signal to every rank.
-    Signal { signal: i32 },
-    /// Launcher: end everything now.
-    Kill,
-    /// Bytes of a stream.
-    Data { channel: Channel, bytes: Vec<u8> },
-    /// No more bytes will come.
-    End { channel: Channel },
-    /// Nobody reads these bytes any more.
-    Stop { channel: Channel },
-    /// So many bytes more may be sent.
-    Credit { channel: Channel, bytes: u32 },
-    /// Launcher: run these launch commands, in this directory if it is there. Their streams are channels from now on.
-    Launch { directory: PathBuf, commands: Vec<Vec<String>> },
-    /// Agent: a command has ended.
-    CommandEnded { command: u32, exit: Exit },
-    /// Agent: a command could not be started; the system's number for the reason.
-    CommandNotStarted { command: u32, errno: i32 },
-    /// Agent: what a member's processes have used, or those of nobody ([`crate::usage::NOBODY`]), and what it has sent. It
-    /// comes before the member's end; for what it leaves behind, once more.
-    Used { member: u32, usage: RankUsage, sent: Option<SentBytes> },
-    /// Agent: where a member has failed, in lines for people. It comes before the end of the job on its host.
-    Failed { member: u32, text: String },
-    /// What the host's PMIx server says to the launcher, or is told ([`crate::pmix`]).
-    Pmix(Vec<u8>),
-    /// Agent: the process with the PMIx server has ended.
-    PmixGone,
-    /// Agent: it starts the host's PMIx server, which may take longer than all else before it is ready.
-    PmixBegins,
+said! {
+    /// One thing said.
+    pub enum Frame {
+        /// Agent: who it is.
+        1: Hello(Hello),
+        /// Launcher: what is to be started.
+        2: Start(Box<Start>),
+        /// Agent: it can be started; the ports of TCP listener and UDP socket of each member.
+        3: Ready(Vec<(u16, u16)>),
+        /// Agent: it cannot, and what the launcher is to exit with.
+        4: Refused { code: i32, reason: String },
+        /// Launcher: start the ranks; the job map.
+        5: Go(Vec<u8>),
+        /// Agent: a rank runs.
+        6: Started { member: u32, pid: u32 },
+        /// Agent: a rank could not be started; the system's number for the reason.
+        7: NotStarted { member: u32, errno: i32 },
+        /// Agent: a rank has ended. What it said over PMI came before.
+        8 | 9: Ended { member: u32, exit: Exit },
+        /// Agent: the keeper of this host was killed, and what it kept has been ended.
+        10: KeeperGone { pid: u32 },
+        /// Agent: nothing of the job lives on this host any more, and no more comes.
+        11: Over { leftovers: u32 },
+        /// Launcher: send this signal to every rank.
+        12: Signal { signal: i32 },
+        /// Launcher: end everything now.
+        13: Kill,
+        /// Bytes of a stream.
+        14: Data { channel: Channel, bytes: Vec<u8> },
+        /// No more bytes will come.
+        15: End { channel: Channel },
+        /// Nobody reads these bytes any more.
+        16: Stop { channel: Channel },
+        /// So many bytes more may be sent.
+        17: Credit { channel: Channel, bytes: u32 },
+        /// Launcher: run these launch commands, in this directory if it is there. Their streams are channels from now
+        /// on.
+        18: Launch { directory: PathBuf, commands: Vec<Vec<String>> },
+        /// Agent: a command has ended.
+        19 | 20: CommandEnded { command: u32, exit: Exit },
+        /// Agent: a command could not be started; the system's number for the reason.
+        21: CommandNotStarted { command: u32, errno: i32 },
+        /// Agent: what a member's processes have used, or those of nobody ([`crate::usage::NOBODY`]), and what it has
+        /// sent. It comes before the member's end; for what it leaves behind, once more.
+        22: Used { member: u32, usage: RankUsage, sent: Option<SentBytes> },
+        /// Agent: where a member has failed, in lines for people. It comes before the end of the job on its host.
+        23: Failed { member: u32, text: String },
+        /// What the host's PMIx server says to the launcher, or is told ([`crate::pmix`]).
+        24: Pmix(Vec<u8>),
+        /// Agent: the process with the PMIx server has ended.
+        25: PmixGone,
+        /// Agent: it starts the host's PMIx server, which may take longer than all else before it is ready.
+        26: PmixBegins,
+    }
 }
 
 /// Bytes that are no frame.
@@ -141,183 +144,63 @@ pub enum FrameError {
     Value(u8),
 }
 
-mod kind {
-    pub const HELLO: u8 = 1;
-    pub const START: u8 = 2;
-    pub const READY: u8 = 3;
-    pub const REFUSED: u8 = 4;
-    pub const GO: u8 = 5;
-    pub const STARTED: u8 = 6;
-    pub const NOT_STARTED: u8 = 7;
-    pub const EXITED: u8 = 8;
-    pub const KILLED: u8 = 9;
-    pub const KEEPER_GONE: u8 = 10;
-    pub const OVER: u8 = 11;
-    pub const SIGNAL: u8 = 12;
-    pub const KILL: u8 = 13;
-    pub const DATA: u8 = 14;
-    pub const END: u8 = 15;
-    pub const STOP: u8 = 16;
-    pub const CREDIT: u8 = 17;
-    pub const LAUNCH: u8 = 18;
-    pub const COMMAND_EXITED: u8 = 19;
-    pub const COMMAND_KILLED: u8 = 20;
-    pub const COMMAND_NOT_STARTED: u8 = 21;
-    pub const USED: u8 = 22;
-    pub const FAILED: u8 = 23;
-    pub const PMIX: u8 = 24;
-    pub const PMIX_GONE: u8 = 25;
-    pub const PMIX_BEGINS: u8 = 26;
-}
-
+/// Kinds with a code behind them.
+const EXITED: u8 = 8;
+const COMMAND_EXITED: u8 = 19;
 /// In the place of a signal: it was the kernel, and memory had run out; or it may have been so.
 const OUT_OF_MEMORY: u32 = 256;
 const PERHAPS_OUT_OF_MEMORY: u32 = 257;
 
-/// The code, or the signal.
-fn number(exit: Exit) -> u32 {
-    match exit {
-        Exit::Code(number) | Exit::Signal(number) => number as u32,
-        Exit::OutOfMemory { is_sure: true } => OUT_OF_MEMORY,
-        Exit::OutOfMemory { is_sure: false } => PERHAPS_OUT_OF_MEMORY,
+/// The code, or the signal, which kinds tell apart: that of a process that was killed is one more.
+impl Coded for Exit {
+    fn put(&self, to: &mut Vec<u8>) {
+        let number = match *self {
+            Self::Code(number) | Self::Signal(number) => number as u32,
+            Self::OutOfMemory { is_sure: true } => OUT_OF_MEMORY,
+            Self::OutOfMemory { is_sure: false } => PERHAPS_OUT_OF_MEMORY,
+        };
+        number.put(to);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok(match (from.kind, u32::take(from)?) {
+            (EXITED | COMMAND_EXITED, code) => Self::Code(code as i32),
+            (_, OUT_OF_MEMORY) => Self::OutOfMemory { is_sure: true },
+            (_, PERHAPS_OUT_OF_MEMORY) => Self::OutOfMemory { is_sure: false },
+            (_, signal) => Self::Signal(signal as i32),
+        })
     }
 }
 
-fn killed(number: u32) -> Exit {
-    match number {
-        OUT_OF_MEMORY | PERHAPS_OUT_OF_MEMORY => Exit::OutOfMemory { is_sure: number == OUT_OF_MEMORY },
-        signal => Exit::Signal(signal as i32),
+impl Coded for Stream {
+    fn put(&self, to: &mut Vec<u8>) {
+        (*self as u32).put(to);
     }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Self::ALL.get(usize::take(from)?).copied().ok_or_else(|| from.wrong())
+    }
+}
+
+structures! {
+    Channel { member, stream }
+    RankUsage { wall_us, user_us, system_us, peak_bytes }
+    SentBytes { shm, tcp, udp, copied, messages, message_bytes }
 }
 
 impl Frame {
-    fn kind(&self) -> u8 {
-        match self {
-            Self::Hello(_) => kind::HELLO,
-            Self::Start(_) => kind::START,
-            Self::Ready(_) => kind::READY,
-            Self::Refused { .. } => kind::REFUSED,
-            Self::Go(_) => kind::GO,
-            Self::Started { .. } => kind::STARTED,
-            Self::NotStarted { .. } => kind::NOT_STARTED,
-            Self::Ended { exit: Exit::Code(_), .. } => kind::EXITED,
-            Self::Ended { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. } => kind::KILLED,
-            Self::KeeperGone { .. } => kind::KEEPER_GONE,
-            Self::Over { .. } => kind::OVER,
-            Self::Signal { .. } => kind::SIGNAL,
-            Self::Kill => kind::KILL,
-            Self::Data { .. } => kind::DATA,
-            Self::End { .. } => kind::END,
-            Self::Stop { .. } => kind::STOP,
-            Self::Credit { .. } => kind::CREDIT,
-            Self::Launch { .. } => kind::LAUNCH,
-            Self::CommandEnded { exit: Exit::Code(_), .. } => kind::COMMAND_EXITED,
-            Self::CommandEnded { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. } => kind::COMMAND_KILLED,
-            Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
-            Self::Used { .. } => kind::USED,
-            Self::Failed { .. } => kind::FAILED,
-            Self::Pmix(_) => kind::PMIX,
-            Self::PmixGone => kind::PMIX_GONE,
-            Self::PmixBegins => kind::PMIX_BEGINS,
-        }
-    }
-
     /// Appends the frame, with its length before it.
     pub fn encode(&self, to: &mut Vec<u8>) {
         let begin = to.len();
         to.extend([0; LENGTH_BYTES]);
-        to.push(self.kind());
-        match self {
-            Self::Hello(hello) => hello.encode(to),
-            Self::Start(start) => start.encode(to),
-            Self::Ready(ports) => to.list(ports, |to, (tcp, udp)| {
-                to.half(*tcp);
-                to.half(*udp);
-            }),
-            Self::Refused { code, reason } => {
-                to.word(*code as u32);
-                to.text(reason);
-            }
-            Self::Go(bytes) | Self::Pmix(bytes) => to.extend(bytes),
-            Self::Started { member, pid } => to.words([*member, *pid]),
-            Self::NotStarted { member: which, errno } | Self::CommandNotStarted { command: which, errno } => {
-                to.words([*which, *errno as u32]);
-            }
-            Self::Ended { member: which, exit } | Self::CommandEnded { command: which, exit } => {
-                to.words([*which, number(*exit)]);
-            }
-            Self::Launch { directory, commands } => {
-                to.os(directory.as_os_str());
-                to.list(commands, |to, words| to.list(words, |to, word| to.text(word)));
-            }
-            Self::KeeperGone { pid: number } | Self::Over { leftovers: number } => to.word(*number),
-            Self::Signal { signal } => to.word(*signal as u32),
-            Self::Kill | Self::PmixGone | Self::PmixBegins => {}
-            Self::Data { channel, bytes } => {
-                to.channel(*channel);
-                to.extend(bytes);
-            }
-            Self::End { channel } | Self::Stop { channel } => to.channel(*channel),
-            Self::Credit { channel, bytes } => {
-                to.channel(*channel);
-                to.word(*bytes);
-            }
-            Self::Used { member, usage, sent } => {
-                to.word(*member);
-                to.longs(usage.words());
-                to.push(sent.is_some().into());
-                sent.iter().for_each(|sent| to.longs(sent.words()));
-            }
-            Self::Failed { member, text } => {
-                to.word(*member);
-                to.text(text);
-            }
-        }
+        let exit = match self {
+            Self::Ended { exit, .. } | Self::CommandEnded { exit, .. } => Some(exit),
+            _ => None,
+        };
+        to.push(self.kind() + u8::from(exit.is_some_and(|exit| !matches!(exit, Exit::Code(_)))));
+        self.put(to);
         let length = u32::try_from(to.len() - begin - LENGTH_BYTES).unwrap_or(u32::MAX);
         to[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
-    }
-
-    /// Reads what stands behind the length.
-    fn decode(frame: &[u8]) -> Result<Self, FrameError> {
-        let (kind, rest) = frame.split_first().ok_or(FrameError::Length(0))?;
-        let mut from = Bytes { rest, kind: *kind };
-        let frame = match *kind {
-            kind::HELLO => Self::Hello(Hello::decode(&mut from)?),
-            kind::START => Self::Start(Box::new(Start::decode(&mut from)?)),
-            kind::READY => Self::Ready(from.list(|from| Ok((from.half()?, from.half()?)))?),
-            kind::REFUSED => Self::Refused { code: from.word()? as i32, reason: from.text()? },
-            kind::GO => Self::Go(from.all()),
-            kind::STARTED => Self::Started { member: from.word()?, pid: from.word()? },
-            kind::NOT_STARTED => Self::NotStarted { member: from.word()?, errno: from.word()? as i32 },
-            kind::EXITED => Self::Ended { member: from.word()?, exit: Exit::Code(from.word()? as i32) },
-            kind::KILLED => Self::Ended { member: from.word()?, exit: killed(from.word()?) },
-            kind::KEEPER_GONE => Self::KeeperGone { pid: from.word()? },
-            kind::OVER => Self::Over { leftovers: from.word()? },
-            kind::SIGNAL => Self::Signal { signal: from.word()? as i32 },
-            kind::KILL => Self::Kill,
-            kind::DATA => Self::Data { channel: from.channel()?, bytes: from.all() },
-            kind::END => Self::End { channel: from.channel()? },
-            kind::STOP => Self::Stop { channel: from.channel()? },
-            kind::CREDIT => Self::Credit { channel: from.channel()?, bytes: from.word()? },
-            kind::LAUNCH => Self::Launch {
-                directory: from.os()?.into(),
-                commands: from.list(|from| from.list(|from| from.text()))?,
-            },
-            kind::COMMAND_EXITED => Self::CommandEnded { command: from.word()?, exit: Exit::Code(from.word()? as i32) },
-            kind::COMMAND_KILLED => Self::CommandEnded { command: from.word()?, exit: killed(from.word()?) },
-            kind::COMMAND_NOT_STARTED => Self::CommandNotStarted { command: from.word()?, errno: from.word()? as i32 },
-            kind::USED => Self::Used {
-                member: from.word()?,
-                usage: RankUsage::of_words(from.longs()?),
-                sent: from.option(|from| from.longs().map(SentBytes::of_words))?,
-            },
-            kind::FAILED => Self::Failed { member: from.word()?, text: from.text()? },
-            kind::PMIX => Self::Pmix(from.all()),
-            kind::PMIX_GONE => Self::PmixGone,
-            kind::PMIX_BEGINS => Self::PmixBegins,
-            other => return Err(FrameError::Kind(other)),
-        };
-        from.ended().map(|()| frame)
     }
 }
 

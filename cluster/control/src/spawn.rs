@@ -1,11 +1,11 @@
 //! What a rank that spawns and the launcher of the new processes say to each other.
 
 use crate::frame::FrameError;
-use crate::frame::bytes::{Bytes, Put};
+use crate::frame::bytes::{Bytes, Coded};
 use crate::job::{Program, is_reserved};
 
 /// What the launcher says first.
-const ASKS: &[u8] = b"weft-spawn-1";
+const ASKS: &[u8] = b"weft-spawn-2";
 /// The variable of a spawned process that names the door of those who have spawned it.
 pub const PARENT_VARIABLE: &str = "WEFT_PARENT";
 /// The variable of a launcher that names the door where it gets its order.
@@ -46,16 +46,7 @@ impl Order {
 
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.list(&self.programs, |bytes, program| {
-            bytes.text(&program.program);
-            bytes.list(&program.arguments, |bytes, word| bytes.os(word));
-            bytes.word(u32::try_from(program.ranks).unwrap_or(u32::MAX));
-            bytes.list(&program.environment, |bytes, (name, value)| {
-                bytes.text(name);
-                bytes.text(value);
-            });
-            bytes.list(program.directory.as_slice(), |bytes, directory| bytes.os(directory.as_os_str()));
-        });
+        self.programs.put(&mut bytes);
         bytes
     }
 
@@ -63,17 +54,8 @@ impl Order {
     /// It is no order.
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let mut bytes = Bytes { rest: bytes, kind: KIND };
-        let programs = bytes.list(|bytes| {
-            Ok(Program {
-                program: bytes.text()?,
-                arguments: bytes.list(Bytes::os)?,
-                ranks: bytes.word()? as usize,
-                environment: bytes.list(|bytes| Ok((bytes.text()?, bytes.text()?)))?,
-                directory: bytes.list(Bytes::os)?.into_iter().next().map(Into::into),
-            })
-        })?;
-        bytes.ended()?;
-        Ok(Self { programs })
+        let programs = Vec::take(&mut bytes)?;
+        bytes.ended().map(|()| Self { programs })
     }
 }
 

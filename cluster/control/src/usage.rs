@@ -36,22 +36,4 @@ impl RankUsage {
         self.system_us = self.system_us.saturating_add(other.system_us);
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
     }
-
-    pub fn words(self) -> [u64; 4] {
-        [self.wall_us, self.user_us, self.system_us, self.peak_bytes]
-    }
-
-    pub fn of_words([wall_us, user_us, system_us, peak_bytes]: [u64; 4]) -> Self {
-        Self { wall_us, user_us, system_us, peak_bytes }
-    }
-}
-
-impl SentBytes {
-    pub fn words(self) -> [u64; 6] {
-        [self.shm, self.tcp, self.udp, self.copied, self.messages, self.message_bytes]
-    }
-
-    pub fn of_words([shm, tcp, udp, copied, messages, message_bytes]: [u64; 6]) -> Self {
-        Self { shm, tcp, udp, copied, messages, message_bytes }
-    }
 }

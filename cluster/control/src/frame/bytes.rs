@@ -1,64 +1,10 @@
-//! Values as bytes, and bytes as claims.
+//! Values as bytes, and bytes as claims. Numbers are little-endian; what has a length has it before it, as a word.
 
-use super::{Channel, FrameError, Stream};
+use super::FrameError;
 use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-
-/// Writing values behind each other.
-pub trait Put {
-    fn half(&mut self, value: u16);
-    fn word(&mut self, value: u32);
-    fn words<const N: usize>(&mut self, values: [u32; N]);
-    fn longs<const N: usize>(&mut self, values: [u64; N]);
-    /// Its length, then its bytes.
-    fn blob(&mut self, value: &[u8]);
-    fn text(&mut self, value: &str);
-    fn os(&mut self, value: &OsStr);
-    fn channel(&mut self, channel: Channel);
-    /// Its length, then its items.
-    fn list<T>(&mut self, items: &[T], put: impl Fn(&mut Self, &T));
-}
-
-impl Put for Vec<u8> {
-    fn half(&mut self, value: u16) {
-        self.extend(value.to_le_bytes());
-    }
-
-    fn word(&mut self, value: u32) {
-        self.extend(value.to_le_bytes());
-    }
-
-    fn words<const N: usize>(&mut self, values: [u32; N]) {
-        values.into_iter().for_each(|value| self.word(value));
-    }
-
-    fn longs<const N: usize>(&mut self, values: [u64; N]) {
-        values.into_iter().for_each(|value| self.extend(value.to_le_bytes()));
-    }
-
-    fn blob(&mut self, value: &[u8]) {
-        self.word(u32::try_from(value.len()).unwrap_or(u32::MAX));
-        self.extend(value);
-    }
-
-    fn text(&mut self, value: &str) {
-        self.blob(value.as_bytes());
-    }
-
-    fn os(&mut self, value: &OsStr) {
-        self.blob(value.as_bytes());
-    }
-
-    fn channel(&mut self, Channel { member, stream }: Channel) {
-        self.word(member);
-        self.word(stream as u32);
-    }
-
-    fn list<T>(&mut self, items: &[T], put: impl Fn(&mut Self, &T)) {
-        self.word(u32::try_from(items.len()).unwrap_or(u32::MAX));
-        items.iter().for_each(|item| put(self, item));
-    }
-}
+use std::path::PathBuf;
 
 /// What has not been read of a frame.
 pub struct Bytes<'a> {
@@ -74,7 +20,7 @@ impl<'a> Bytes<'a> {
         Ok(taken)
     }
 
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         self.take(N)?.try_into().map_err(|_| FrameError::Cut(self.kind))
     }
 
@@ -82,60 +28,9 @@ impl<'a> Bytes<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub fn half(&mut self) -> Result<u16, FrameError> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    pub fn word(&mut self) -> Result<u32, FrameError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub fn longs<const N: usize>(&mut self) -> Result<[u64; N], FrameError> {
-        let mut values = [0; N];
-        for value in &mut values {
-            *value = u64::from_le_bytes(self.array()?);
-        }
-        Ok(values)
-    }
-
-    /// Whether there is one, then the value.
-    pub fn option<T>(&mut self, value: impl Fn(&mut Self) -> Result<T, FrameError>) -> Result<Option<T>, FrameError> {
-        match self.byte()? {
-            0 => Ok(None),
-            1 => value(self).map(Some),
-            _ => Err(self.wrong()),
-        }
-    }
-
-    pub fn blob(&mut self) -> Result<&'a [u8], FrameError> {
-        let length = self.word()? as usize;
+    fn blob(&mut self) -> Result<&'a [u8], FrameError> {
+        let length = u32::take(self)? as usize;
         self.take(length)
-    }
-
-    pub fn text(&mut self) -> Result<String, FrameError> {
-        let bytes = self.blob()?.to_vec();
-        String::from_utf8(bytes).map_err(|_| self.wrong())
-    }
-
-    pub fn os(&mut self) -> Result<OsString, FrameError> {
-        self.blob().map(|bytes| OsString::from_vec(bytes.to_vec()))
-    }
-
-    pub fn channel(&mut self) -> Result<Channel, FrameError> {
-        let (member, stream) = (self.word()?, self.word()?);
-        let stream = Stream::ALL.get(stream as usize).ok_or_else(|| self.wrong())?;
-        Ok(Channel { member, stream: *stream })
-    }
-
-    /// The count is a claim: nothing is reserved for it, and the bytes run out first.
-    pub fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, FrameError>) -> Result<Vec<T>, FrameError> {
-        let count = self.word()?;
-        (0..count).map(|_| item(self)).collect()
-    }
-
-    /// Everything that is left.
-    pub fn all(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.rest).to_vec()
     }
 
     pub fn wrong(&self) -> FrameError {
@@ -146,3 +41,217 @@ impl<'a> Bytes<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(FrameError::Cut(self.kind)) }
     }
 }
+
+/// What can stand in a frame.
+pub trait Coded: Sized {
+    fn put(&self, to: &mut Vec<u8>);
+
+    /// # Errors
+    /// The bytes mean nothing.
+    fn take(from: &mut Bytes) -> Result<Self, FrameError>;
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => { $(
+        impl Coded for $type {
+            fn put(&self, to: &mut Vec<u8>) {
+                to.extend(self.to_le_bytes());
+            }
+
+            fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+                from.array().map(Self::from_le_bytes)
+            }
+        }
+    )* };
+}
+
+numbers! { u16 u32 i32 u64 }
+
+/// A count, in a word.
+impl Coded for usize {
+    fn put(&self, to: &mut Vec<u8>) {
+        u32::try_from(*self).unwrap_or(u32::MAX).put(to);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        u32::take(from).map(|count| count as usize)
+    }
+}
+
+/// Bytes with their length before them.
+pub fn put_blob(to: &mut Vec<u8>, bytes: &[u8]) {
+    bytes.len().put(to);
+    to.extend(bytes);
+}
+
+impl Coded for String {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_blob(to, self.as_bytes());
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        let bytes = from.blob()?.to_vec();
+        Self::from_utf8(bytes).map_err(|_| from.wrong())
+    }
+}
+
+impl Coded for OsString {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_blob(to, self.as_bytes());
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        from.blob().map(|bytes| Self::from_vec(bytes.to_vec()))
+    }
+}
+
+impl Coded for PathBuf {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_blob(to, OsStr::as_bytes(self.as_os_str()));
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        OsString::take(from).map(Self::from)
+    }
+}
+
+impl Coded for IpAddr {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::V4(address) => put_blob(to, &address.octets()),
+            Self::V6(address) => put_blob(to, &address.octets()),
+        }
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        let bytes = from.blob()?;
+        let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).into());
+        v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).into())).map_err(|_| from.wrong())
+    }
+}
+
+/// Whether there is one, then the value.
+impl<T: Coded> Coded for Option<T> {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.push(self.is_some().into());
+        self.iter().for_each(|value| value.put(to));
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        match from.byte()? {
+            0 => Ok(None),
+            1 => T::take(from).map(Some),
+            _ => Err(from.wrong()),
+        }
+    }
+}
+
+/// The count is a claim: nothing is reserved for it, and the bytes run out first.
+impl<T: Coded> Coded for Vec<T> {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.len().put(to);
+        self.iter().for_each(|item| item.put(to));
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        let count = u32::take(from)?;
+        (0..count).map(|_| T::take(from)).collect()
+    }
+}
+
+/// Everything that is left.
+impl Coded for Vec<u8> {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.extend(self);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok(std::mem::take(&mut from.rest).to_vec())
+    }
+}
+
+impl<A: Coded, B: Coded> Coded for (A, B) {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+        self.1.put(to);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok((A::take(from)?, B::take(from)?))
+    }
+}
+
+impl<T: Coded> Coded for [T; 2] {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.put(to));
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok([T::take(from)?, T::take(from)?])
+    }
+}
+
+/// Structures whose fields follow each other.
+macro_rules! structures {
+    ($($name:ty { $($field:ident),+ })*) => { $(
+        impl $crate::frame::bytes::Coded for $name {
+            fn put(&self, to: &mut Vec<u8>) {
+                $(self.$field.put(to);)+
+            }
+
+            fn take(from: &mut $crate::frame::bytes::Bytes) -> Result<Self, $crate::frame::FrameError> {
+                Ok(Self { $($field: $crate::frame::bytes::Coded::take(from)?),+ })
+            }
+        }
+    )* };
+}
+
+/// An enum of what is said. Each kind has its number, or several, which are told apart by what follows.
+#[macro_export]
+macro_rules! said {
+    (@name $name:ident $type:ty) => { $name };
+    ($(#[$about:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $kind:literal $(| $more:literal)* : $variant:ident
+            $(($type:ty))? $({ $($field:ident: $of:ty),+ })?,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant $(($type))? $({ $($field: $of),+ })?,)+
+        }
+
+        impl $name {
+            fn kind(&self) -> u8 {
+                match self {
+                    $(Self::$variant { .. } => $kind,)+
+                }
+            }
+
+            /// What follows the kind.
+            fn put(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant $((said!(@name value $type)))? $({ $($field),+ })? => {
+                        $(<$type as $crate::frame::bytes::Coded>::put(value, to);)?
+                        $($($crate::frame::bytes::Coded::put($field, to);)+)?
+                    })+
+                }
+            }
+
+            /// # Errors
+            /// The bytes mean nothing.
+            pub fn decode(piece: &[u8]) -> Result<Self, $crate::frame::FrameError> {
+                let (kind, rest) = piece.split_first().ok_or($crate::frame::FrameError::Length(0))?;
+                let mut from = $crate::frame::bytes::Bytes { rest, kind: *kind };
+                let said = match *kind {
+                    $($kind $(| $more)* => Self::$variant
+                        $((<$type as $crate::frame::bytes::Coded>::take(&mut from)?))?
+                        $({ $($field: $crate::frame::bytes::Coded::take(&mut from)?),+ })?,)+
+                    other => return Err($crate::frame::FrameError::Kind(other)),
+                };
+                from.ended().map(|()| said)
+            }
+        }
+    };
+}
+
+pub(crate) use structures;

@@ -1,11 +1,11 @@
 //! The two long frames: who an agent is, and what it is to start.
 
-use super::bytes::{Bytes, Put};
-use super::{FrameError, kind};
+use super::FrameError;
+use super::bytes::{Bytes, Coded, structures};
 use crate::job::{Program, StdinTo};
 use crate::placement::Bind;
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Who an agent is.
@@ -50,130 +50,67 @@ pub struct Start {
     pub cores: Option<PathBuf>,
 }
 
-impl Hello {
-    pub(super) fn encode(&self, to: &mut Vec<u8>) {
-        to.text(&self.version);
-        to.extend(self.checksum.to_le_bytes());
-        to.word(self.pid);
-        to.text(&self.host);
-        to.list(&self.addresses, |to, address| match address {
-            IpAddr::V4(address) => to.blob(&address.octets()),
-            IpAddr::V6(address) => to.blob(&address.octets()),
-        });
+structures! {
+    Hello { version, checksum, pid, host, addresses }
+    Start {
+        job, secret, front, size, ranks, hosts, places, programs, environment, directory, bind, stdin, output, cores
     }
-
-    pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
-        Ok(Self {
-            version: from.text()?,
-            checksum: u64::from_le_bytes(from.array()?),
-            pid: from.word()?,
-            host: from.text()?,
-            addresses: from.list(address)?,
-        })
-    }
+    Program { program, arguments, ranks, environment, directory }
 }
 
-fn address(from: &mut Bytes) -> Result<IpAddr, FrameError> {
-    let bytes = from.blob()?;
-    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).into());
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).into())).map_err(|_| from.wrong())
-}
-
-impl Start {
-    pub(super) fn encode(&self, to: &mut Vec<u8>) {
-        to.text(&self.job);
-        to.longs([self.secret]);
-        to.text(&self.front);
-        to.word(self.size);
-        to.list(&self.ranks, |to, rank| to.word(*rank));
-        to.list(&self.hosts, |to, name| to.text(name));
-        to.list(&self.places, |to, host| to.word(*host));
-        to.list(&self.programs, put_program);
-        to.list(&self.environment, |to, (name, value)| {
-            to.os(name);
-            to.os(value);
-        });
-        to.os(self.directory.as_os_str());
-        to.push(match self.bind {
-            Bind::Auto => 0,
-            Bind::Core => 1,
-            Bind::None => 2,
-        });
-        let (who, rank) = match self.stdin {
-            StdinTo::Rank(rank) => (0, rank as u32),
-            StdinTo::All => (1, 0),
-            StdinTo::Nobody => (2, 0),
-        };
-        to.push(who);
-        to.word(rank);
-        self.output.iter().for_each(|pattern| put_path(to, pattern.as_ref()));
-        put_path(to, self.cores.as_ref());
+/// A start is read as a whole, and looked at then.
+impl Coded for Box<Start> {
+    fn put(&self, to: &mut Vec<u8>) {
+        Start::put(self, to);
     }
 
-    pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
-        let start = Self {
-            job: from.text()?,
-            secret: from.longs::<1>()?[0],
-            front: from.text()?,
-            size: from.word()?,
-            ranks: from.list(Bytes::word)?,
-            hosts: from.list(|from| from.text())?,
-            places: from.list(Bytes::word)?,
-            programs: from.list(program)?,
-            environment: from.list(|from| Ok((from.os()?, from.os()?)))?,
-            directory: from.os()?.into(),
-            bind: match from.byte()? {
-                0 => Bind::Auto,
-                1 => Bind::Core,
-                2 => Bind::None,
-                _ => return Err(from.wrong()),
-            },
-            stdin: match (from.byte()?, from.word()?) {
-                (0, rank) => StdinTo::Rank(rank as usize),
-                (1, 0) => StdinTo::All,
-                (2, 0) => StdinTo::Nobody,
-                _ => return Err(from.wrong()),
-            },
-            output: [path(from)?, path(from)?],
-            cores: path(from)?,
-        };
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        let start = Start::take(from)?;
         let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
         let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);
         let sound = sound && crate::job::size(&start.programs) == Ok(start.size as usize);
         let sound = sound && start.places.len() == start.size as usize;
         let sound = sound && start.places.iter().all(|host| (*host as usize) < start.hosts.len());
-        if sound { Ok(start) } else { Err(FrameError::Value(kind::START)) }
+        if sound { Ok(Box::new(start)) } else { Err(from.wrong()) }
     }
 }
 
-fn put_program(to: &mut Vec<u8>, program: &Program) {
-    to.text(&program.program);
-    to.list(&program.arguments, |to, argument| to.os(argument));
-    to.word(program.ranks as u32);
-    to.list(&program.environment, |to, (name, value)| {
-        to.text(name);
-        to.text(value);
-    });
-    put_path(to, program.directory.as_ref());
-}
+impl Coded for Bind {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.push(match self {
+            Self::Auto => 0,
+            Self::Core => 1,
+            Self::None => 2,
+        });
+    }
 
-fn program(from: &mut Bytes) -> Result<Program, FrameError> {
-    Ok(Program {
-        program: from.text()?,
-        arguments: from.list(Bytes::os)?,
-        ranks: from.word()? as usize,
-        environment: from.list(|from| Ok((from.text()?, from.text()?)))?,
-        directory: path(from)?,
-    })
-}
-
-fn put_path(to: &mut Vec<u8>, path: Option<&PathBuf>) {
-    to.push(path.is_some().into());
-    if let Some(path) = path {
-        to.os(path.as_os_str());
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok(match from.byte()? {
+            0 => Self::Auto,
+            1 => Self::Core,
+            2 => Self::None,
+            _ => return Err(from.wrong()),
+        })
     }
 }
 
-fn path(from: &mut Bytes) -> Result<Option<PathBuf>, FrameError> {
-    from.option(|from| Ok(from.os()?.into()))
+impl Coded for StdinTo {
+    fn put(&self, to: &mut Vec<u8>) {
+        let (who, rank) = match self {
+            Self::Rank(rank) => (0, *rank),
+            Self::All => (1, 0),
+            Self::Nobody => (2, 0),
+        };
+        to.push(who);
+        rank.put(to);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok(match (from.byte()?, usize::take(from)?) {
+            (0, rank) => Self::Rank(rank),
+            (1, 0) => Self::All,
+            (2, 0) => Self::Nobody,
+            _ => return Err(from.wrong()),
+        })
+    }
 }

@@ -1,8 +1,9 @@
 //! What a PMIx server and the launcher say to each other: pieces with their length before them, little-endian. The agent
 //! of another host passes them on unread.
 
-use crate::frame::bytes::{Bytes, Put};
+use crate::frame::bytes::{Bytes, Coded, put_blob};
 use crate::frame::{FRAME_MAX, FrameError};
+use crate::said;
 
 /// The longest piece: the agent of another host passes it on in a frame, which has its kind before it.
 pub const PIECE_MAX: usize = FRAME_MAX - 1;
@@ -19,204 +20,77 @@ impl Together {
     const ALL: [Self; 3] = [Self::Fence, Self::Connect, Self::Disconnect];
 }
 
-/// A server says it. A `call` is a number that the server has given to what it wants an answer to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PmixSaid {
-    /// It serves; what the environment of each of its ranks is to have.
-    Ready { environments: Vec<Vec<(String, String)>> },
-    /// It cannot.
-    Failed { reason: String },
-    /// A rank has begun.
-    Connected { rank: u32 },
-    /// It has taken its leave.
-    Finalised { rank: u32 },
-    /// It asks for the end of the job.
-    Aborted { rank: u32, code: i32, text: String },
-    /// All of this host's among these ranks (none named: all) have come, and have given this; or, with another status than
-    /// 0, all that are left of them.
-    Gathered { call: u64, status: i32, what: Together, ranks: Vec<u32>, data: Vec<u8> },
-    /// What this rank, of another host, has put is wanted.
-    Wanted { call: u64, rank: u32 },
-    /// The answer to [`PmixTold::Wanted`].
-    Found { ask: u64, status: i32, data: Vec<u8> },
-    /// A value under a name for whoever asks by it, in the library's own form.
-    Published { call: u64, key: String, value: Vec<u8> },
-    /// It is taken back.
-    Unpublished { call: u64, key: String },
-    /// What is published under this name is wanted.
-    LookedUp { call: u64, key: String },
-    /// A rank wants what is not served.
-    Refused { rank: u32, text: String },
+said! {
+    /// A server says it. A `call` is a number that the server has given to what it wants an answer to.
+    pub enum PmixSaid {
+        /// It serves; what the environment of each of its ranks is to have.
+        1: Ready { environments: Vec<Vec<(String, String)>> },
+        /// It cannot.
+        2: Failed { reason: String },
+        /// A rank has begun.
+        3: Connected { rank: u32 },
+        /// It has taken its leave.
+        4: Finalised { rank: u32 },
+        /// It asks for the end of the job.
+        5: Aborted { rank: u32, code: i32, text: String },
+        /// All of this host's among these ranks (none named: all) have come, and have given this; or, with another status
+        /// than 0, all that are left of them.
+        6: Gathered { call: u64, status: i32, what: Together, ranks: Vec<u32>, data: Vec<u8> },
+        /// What this rank, of another host, has put is wanted.
+        7: Wanted { call: u64, rank: u32 },
+        /// The answer to [`PmixTold::Wanted`].
+        8: Found { ask: u64, status: i32, data: Vec<u8> },
+        /// A value under a name for whoever asks by it, in the library's own form.
+        9: Published { call: u64, key: String, value: Vec<u8> },
+        /// It is taken back.
+        10: Unpublished { call: u64, key: String },
+        /// What is published under this name is wanted.
+        11: LookedUp { call: u64, key: String },
+        /// A rank wants what is not served.
+        12: Refused { rank: u32, text: String },
+    }
 }
 
-/// The launcher says it to a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PmixTold {
-    /// The answer to a call.
-    Done { call: u64, status: i32, data: Vec<u8> },
-    /// What has this rank of your host put?
-    Wanted { ask: u64, rank: u32 },
+said! {
+    /// The launcher says it to a server.
+    pub enum PmixTold {
+        /// The answer to a call.
+        33: Done { call: u64, status: i32, data: Vec<u8> },
+        /// What has this rank of your host put?
+        34: Wanted { ask: u64, rank: u32 },
+    }
 }
 
-mod kind {
-    pub const READY: u8 = 1;
-    pub const FAILED: u8 = 2;
-    pub const CONNECTED: u8 = 3;
-    pub const FINALISED: u8 = 4;
-    pub const ABORTED: u8 = 5;
-    pub const GATHERED: u8 = 6;
-    pub const WANTED: u8 = 7;
-    pub const FOUND: u8 = 8;
-    pub const PUBLISHED: u8 = 9;
-    pub const UNPUBLISHED: u8 = 10;
-    pub const LOOKED_UP: u8 = 11;
-    pub const REFUSED: u8 = 12;
-    pub const DONE: u8 = 33;
-    pub const ASKED: u8 = 34;
+impl Coded for Together {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.push(*self as u8);
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        Self::ALL.get(usize::from(from.byte()?)).copied().ok_or_else(|| from.wrong())
+    }
 }
 
 /// A piece with its length before it.
 pub fn framed(piece: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(piece.len() + 4);
-    bytes.blob(piece);
+    put_blob(&mut bytes, piece);
     bytes
 }
 
-fn put_variable(to: &mut Vec<u8>, (name, value): &(String, String)) {
-    to.text(name);
-    to.text(value);
-}
-
-impl PmixSaid {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut to = Vec::new();
-        match self {
-            Self::Ready { environments } => {
-                to.push(kind::READY);
-                to.list(environments, |to, variables| to.list(variables, put_variable));
-            }
-            Self::Failed { reason } => {
-                to.push(kind::FAILED);
-                to.text(reason);
-            }
-            Self::Connected { rank } => {
-                to.push(kind::CONNECTED);
-                to.word(*rank);
-            }
-            Self::Finalised { rank } => {
-                to.push(kind::FINALISED);
-                to.word(*rank);
-            }
-            Self::Aborted { rank, code, text } => {
-                to.push(kind::ABORTED);
-                to.words([*rank, *code as u32]);
-                to.text(text);
-            }
-            Self::Gathered { call, status, what, ranks, data } => {
-                to.push(kind::GATHERED);
-                to.longs([*call]);
-                to.word(*status as u32);
-                to.push(*what as u8);
-                to.list(ranks, |to, rank| to.word(*rank));
-                to.extend(data);
-            }
-            Self::Wanted { call, rank } => {
-                to.push(kind::WANTED);
-                to.longs([*call]);
-                to.word(*rank);
-            }
-            Self::Found { ask, status, data } => put_answer(&mut to, kind::FOUND, *ask, *status, data),
-            Self::Published { call, key, value } => {
-                put_key(&mut to, kind::PUBLISHED, *call, key);
-                to.extend(value);
-            }
-            Self::Unpublished { call, key } => put_key(&mut to, kind::UNPUBLISHED, *call, key),
-            Self::LookedUp { call, key } => put_key(&mut to, kind::LOOKED_UP, *call, key),
-            Self::Refused { rank, text } => {
-                to.push(kind::REFUSED);
-                to.word(*rank);
-                to.text(text);
+macro_rules! encodes {
+    ($($name:ident)*) => { $(
+        impl $name {
+            pub fn encode(&self) -> Vec<u8> {
+                let mut to = vec![self.kind()];
+                self.put(&mut to);
+                to
             }
         }
-        to
-    }
-
-    /// # Errors
-    /// The bytes mean nothing.
-    pub fn decode(piece: &[u8]) -> Result<Self, FrameError> {
-        let (kind, rest) = piece.split_first().ok_or(FrameError::Length(0))?;
-        let mut from = Bytes { rest, kind: *kind };
-        let said = match *kind {
-            kind::READY => {
-                Self::Ready { environments: from.list(|from| from.list(|from| Ok((from.text()?, from.text()?))))? }
-            }
-            kind::FAILED => Self::Failed { reason: from.text()? },
-            kind::CONNECTED => Self::Connected { rank: from.word()? },
-            kind::FINALISED => Self::Finalised { rank: from.word()? },
-            kind::ABORTED => Self::Aborted { rank: from.word()?, code: from.word()? as i32, text: from.text()? },
-            kind::GATHERED => Self::Gathered {
-                call: long(&mut from)?,
-                status: from.word()? as i32,
-                what: *Together::ALL.get(usize::from(from.byte()?)).ok_or_else(|| from.wrong())?,
-                ranks: from.list(Bytes::word)?,
-                data: from.all(),
-            },
-            kind::WANTED => Self::Wanted { call: long(&mut from)?, rank: from.word()? },
-            kind::FOUND => Self::Found { ask: long(&mut from)?, status: from.word()? as i32, data: from.all() },
-            kind::PUBLISHED => Self::Published { call: long(&mut from)?, key: from.text()?, value: from.all() },
-            kind::UNPUBLISHED => Self::Unpublished { call: long(&mut from)?, key: from.text()? },
-            kind::LOOKED_UP => Self::LookedUp { call: long(&mut from)?, key: from.text()? },
-            kind::REFUSED => Self::Refused { rank: from.word()?, text: from.text()? },
-            other => return Err(FrameError::Kind(other)),
-        };
-        from.ended().map(|()| said)
-    }
+    )* };
 }
 
-impl PmixTold {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut to = Vec::new();
-        match self {
-            Self::Done { call, status, data } => put_answer(&mut to, kind::DONE, *call, *status, data),
-            Self::Wanted { ask, rank } => {
-                to.push(kind::ASKED);
-                to.longs([*ask]);
-                to.word(*rank);
-            }
-        }
-        to
-    }
-
-    /// # Errors
-    /// The bytes mean nothing.
-    pub fn decode(piece: &[u8]) -> Result<Self, FrameError> {
-        let (kind, rest) = piece.split_first().ok_or(FrameError::Length(0))?;
-        let mut from = Bytes { rest, kind: *kind };
-        let told = match *kind {
-            kind::DONE => Self::Done { call: long(&mut from)?, status: from.word()? as i32, data: from.all() },
-            kind::ASKED => Self::Wanted { ask: long(&mut from)?, rank: from.word()? },
-            other => return Err(FrameError::Kind(other)),
-        };
-        from.ended().map(|()| told)
-    }
-}
-
-fn long(from: &mut Bytes) -> Result<u64, FrameError> {
-    from.longs().map(|[long]| long)
-}
-
-fn put_answer(to: &mut Vec<u8>, kind: u8, number: u64, status: i32, data: &[u8]) {
-    to.push(kind);
-    to.longs([number]);
-    to.word(status as u32);
-    to.extend(data);
-}
-
-fn put_key(to: &mut Vec<u8>, kind: u8, call: u64, key: &str) {
-    to.push(kind);
-    to.longs([call]);
-    to.text(key);
-}
+encodes! { PmixSaid PmixTold }
 
 /// Cuts what was read into pieces.
 #[derive(Debug, Default)]
