@@ -43,231 +43,158 @@ pub struct Place {
     pub generation: u32,
 }
 
-/// What a process says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// The first packet; its descriptor is the process's page.
-    Hello { version: u32 },
-    /// The descriptor is a connected socket of this cookie.
-    Offer { cookie: u64 },
-    /// The descriptor is a datagram socket of this cookie, which has exchanged datagrams with this peer.
-    OfferPair { cookie: u64, peer: Peer },
-    /// This side of the slot is not used any more.
-    Release(Place),
-    /// Asks for the list of processes and connections.
-    Survey,
-    /// The socket of this cookie was shown, no mail has come for it, and the program closes it. Where it leads to another
-    /// host, the rendezvous holds it open until it hears this.
-    Withdraw { cookie: u64 },
+type Packet = [u8; BYTES];
+
+/// What stands somewhere in a packet. Numbers are little-endian.
+trait PacketField: Sized {
+    fn put(&self, packet: &mut Packet, at: usize);
+
+    /// `None` where it means nothing.
+    fn get(packet: &Packet, at: usize) -> Option<Self>;
 }
 
-/// What the rendezvous says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Both ends of the connection whose end here has this cookie are known. With a descriptor, the arena's, when this
-    /// process has not had it.
-    Mail { cookie: u64, place: Place },
-    /// As `Mail`, for a pair of datagram sockets: ours has this cookie, the other one this address.
-    Pair { cookie: u64, place: Place, peer: Peer },
-    /// No further slot of this arena will be used.
-    Retired { arena: u64 },
-    /// A process. The counters of its page follow in the same packet.
-    Process { pid: u32, offers: u32 },
-    /// A connection: the processes at its ends, their ports, and the bytes that each has put into its ring.
-    Connection { pids: [u32; 2], ports: [u16; 2], bytes: [u64; 2] },
-    /// The list ends.
-    End,
-    /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the gateway, the
-    /// memory of lanes, the lane's receiver and its sender. They come before the first mail whose arena is this one.
-    Gateway { arena: u64, lane: u32, part: u32 },
-    /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has put into
-    /// its ring, ours first.
-    Far { pid: u32, port: u16, peer: Peer, bytes: [u64; 2] },
+macro_rules! numbers {
+    ($($type:ty)*) => { $(
+        impl PacketField for $type {
+            fn put(&self, packet: &mut Packet, at: usize) {
+                packet[at..at + size_of::<Self>()].copy_from_slice(&self.to_le_bytes());
+            }
+
+            fn get(packet: &Packet, at: usize) -> Option<Self> {
+                Some(Self::from_le_bytes(*packet[at..].first_chunk()?))
+            }
+        }
+    )* };
+}
+
+numbers! { u16 u32 u64 }
+
+impl<T: PacketField> PacketField for [T; 2] {
+    fn put(&self, packet: &mut Packet, at: usize) {
+        self[0].put(packet, at);
+        self[1].put(packet, at + size_of::<T>());
+    }
+
+    fn get(packet: &Packet, at: usize) -> Option<Self> {
+        Some([T::get(packet, at)?, T::get(packet, at + size_of::<T>())?])
+    }
+}
+
+impl PacketField for Peer {
+    fn put(&self, packet: &mut Packet, at: usize) {
+        packet[at..at + 16].copy_from_slice(&self.address);
+        self.port.put(packet, at + 16);
+    }
+
+    fn get(packet: &Packet, at: usize) -> Option<Self> {
+        Some(Self::new(*packet[at..].first_chunk()?, u16::get(packet, at + 16)?))
+    }
+}
+
+impl PacketField for Place {
+    fn put(&self, packet: &mut Packet, at: usize) {
+        self.arena.put(packet, at);
+        [self.slot, self.side].put(packet, at + 8);
+        self.generation.put(packet, at + 16);
+    }
+
+    fn get(packet: &Packet, at: usize) -> Option<Self> {
+        let [slot, side] = <[u32; 2]>::get(packet, at + 8)?;
+        let place = Self { arena: u64::get(packet, at)?, slot, side, generation: u32::get(packet, at + 16)? };
+        (slot < SLOTS && side < 2 && place.generation > 0).then_some(place)
+    }
+}
+
+/// An enum of packets: each with its kind, which stands at the beginning, and its fields with their places.
+macro_rules! packets {
+    ($(#[$about:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $kind:literal: $variant:ident
+            $(($only:ident: $of:ty = $place:literal))? $({ $($field:ident: $type:ty = $at:literal),+ })?
+            $(if $sound:expr)?,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant $(($of))? $({ $($field: $type),+ })?,)+
+        }
+
+        impl $name {
+            pub fn pack(&self) -> Packet {
+                let mut packet = [0; BYTES];
+                match self {
+                    $(Self::$variant $(($only))? $({ $($field),+ })? => {
+                        u32::put(&$kind, &mut packet, 0);
+                        $($only.put(&mut packet, $place);)?
+                        $($($field.put(&mut packet, $at);)+)?
+                    })+
+                }
+                packet
+            }
+
+            pub fn parse(packet: &Packet) -> Option<Self> {
+                match u32::get(packet, 0)? {
+                    $($kind => {
+                        $(let $only = <$of>::get(packet, $place)?;)?
+                        $($(let $field = <$type>::get(packet, $at)?;)+)?
+                        $(if !($sound) {
+                            return None;
+                        })?
+                        Some(Self::$variant $(($only))? $({ $($field),+ })?)
+                    })+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+packets! {
+    /// What a process says.
+    pub enum Request {
+        /// The first packet; its descriptor is the process's page.
+        1: Hello { version: u32 = 4 },
+        /// The descriptor is a connected socket of this cookie.
+        2: Offer { cookie: u64 = 8 },
+        /// This side of the slot is not used any more.
+        3: Release(place: Place = 16),
+        /// Asks for the list of processes and connections.
+        4: Survey,
+        /// The descriptor is a datagram socket of this cookie, which has exchanged datagrams with this peer.
+        5: OfferPair { cookie: u64 = 8, peer: Peer = 40 },
+        /// The socket of this cookie was shown, no mail has come for it, and the program closes it. Where it leads to
+        /// another host, the rendezvous holds it open until it hears this.
+        6: Withdraw { cookie: u64 = 8 },
+    }
+}
+
+packets! {
+    /// What the rendezvous says.
+    pub enum Answer {
+        /// Both ends of the connection whose end here has this cookie are known. With a descriptor, the arena's, when
+        /// this process has not had it.
+        16: Mail { cookie: u64 = 8, place: Place = 16 },
+        /// No further slot of this arena will be used.
+        17: Retired { arena: u64 = 16 },
+        /// A process. The counters of its page follow in the same packet.
+        18: Process { pid: u32 = 4, offers: u32 = 8 },
+        /// A connection: the processes at its ends, their ports, and the bytes that each has put into its ring.
+        19: Connection { pids: [u32; 2] = 8, ports: [u16; 2] = 16, bytes: [u64; 2] = 24 },
+        /// The list ends.
+        20: End,
+        /// As `Mail`, for a pair of datagram sockets: ours has this cookie, the other one this address.
+        21: Pair { cookie: u64 = 8, place: Place = 16, peer: Peer = 40 },
+        /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the gateway,
+        /// the memory of lanes, the lane's receiver and its sender. They come before the first mail whose arena is this
+        /// one.
+        22: Gateway { arena: u64 = 16, lane: u32 = 8, part: u32 = 12 } if part < GATEWAY_PARTS,
+        /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has put
+        /// into its ring, ours first.
+        23: Far { pid: u32 = 8, port: u16 = 16, peer: Peer = 40, bytes: [u64; 2] = 24 },
+    }
 }
 
 /// Packets that bring a gateway.
 pub const GATEWAY_PARTS: u32 = 4;
-
-type Packet = [u8; BYTES];
-
-fn put(packet: &mut Packet, at: usize, bytes: &[u8]) {
-    packet[at..at + bytes.len()].copy_from_slice(bytes);
-}
-
-fn u32_at(packet: &Packet, at: usize) -> u32 {
-    u32::from_le_bytes(packet[at..at + 4].try_into().unwrap_or_default())
-}
-
-fn u64_at(packet: &Packet, at: usize) -> u64 {
-    u64::from_le_bytes(packet[at..at + 8].try_into().unwrap_or_default())
-}
-
-fn of_kind(kind: u32) -> Packet {
-    let mut packet = [0; BYTES];
-    put(&mut packet, 0, &kind.to_le_bytes());
-    packet
-}
-
-const PLACE: usize = 16;
-const PEER: usize = 40;
-
-fn write_peer(packet: &mut Packet, peer: &Peer) {
-    put(packet, PEER, &peer.address);
-    put(packet, PEER + 16, &peer.port.to_le_bytes());
-}
-
-fn read_peer(packet: &Packet) -> Peer {
-    let address = packet[PEER..PEER + 16].try_into().unwrap_or_default();
-    Peer::new(address, u16::from_le_bytes([packet[PEER + 16], packet[PEER + 17]]))
-}
-
-impl Place {
-    fn write(&self, packet: &mut Packet) {
-        put(packet, PLACE, &self.arena.to_le_bytes());
-        put(packet, PLACE + 8, &self.slot.to_le_bytes());
-        put(packet, PLACE + 12, &self.side.to_le_bytes());
-        put(packet, PLACE + 16, &self.generation.to_le_bytes());
-    }
-
-    fn read(packet: &Packet) -> Option<Self> {
-        let place = Self {
-            arena: u64_at(packet, PLACE),
-            slot: u32_at(packet, PLACE + 8),
-            side: u32_at(packet, PLACE + 12),
-            generation: u32_at(packet, PLACE + 16),
-        };
-        (place.slot < SLOTS && place.side < 2 && place.generation > 0).then_some(place)
-    }
-}
-
-impl Request {
-    pub fn pack(&self) -> Packet {
-        match self {
-            Self::Hello { version } => {
-                let mut packet = of_kind(1);
-                put(&mut packet, 4, &version.to_le_bytes());
-                packet
-            }
-            Self::Offer { cookie } => {
-                let mut packet = of_kind(2);
-                put(&mut packet, 8, &cookie.to_le_bytes());
-                packet
-            }
-            Self::Release(place) => {
-                let mut packet = of_kind(3);
-                place.write(&mut packet);
-                packet
-            }
-            Self::Survey => of_kind(4),
-            Self::OfferPair { cookie, peer } => {
-                let mut packet = of_kind(5);
-                put(&mut packet, 8, &cookie.to_le_bytes());
-                write_peer(&mut packet, peer);
-                packet
-            }
-            Self::Withdraw { cookie } => {
-                let mut packet = of_kind(6);
-                put(&mut packet, 8, &cookie.to_le_bytes());
-                packet
-            }
-        }
-    }
-
-    pub fn parse(packet: &Packet) -> Option<Self> {
-        Some(match u32_at(packet, 0) {
-            1 => Self::Hello { version: u32_at(packet, 4) },
-            2 => Self::Offer { cookie: u64_at(packet, 8) },
-            3 => Self::Release(Place::read(packet)?),
-            4 => Self::Survey,
-            5 => Self::OfferPair { cookie: u64_at(packet, 8), peer: read_peer(packet) },
-            6 => Self::Withdraw { cookie: u64_at(packet, 8) },
-            _ => return None,
-        })
-    }
-}
-
-impl Answer {
-    pub fn pack(&self) -> Packet {
-        match self {
-            Self::Mail { cookie, place } => {
-                let mut packet = of_kind(16);
-                put(&mut packet, 8, &cookie.to_le_bytes());
-                place.write(&mut packet);
-                packet
-            }
-            Self::Retired { arena } => {
-                let mut packet = of_kind(17);
-                put(&mut packet, 16, &arena.to_le_bytes());
-                packet
-            }
-            Self::Process { pid, offers } => {
-                let mut packet = of_kind(18);
-                put(&mut packet, 4, &pid.to_le_bytes());
-                put(&mut packet, 8, &offers.to_le_bytes());
-                packet
-            }
-            Self::Connection { pids, ports, bytes } => {
-                let mut packet = of_kind(19);
-                for side in 0..2 {
-                    put(&mut packet, 8 + 4 * side, &pids[side].to_le_bytes());
-                    put(&mut packet, 16 + 2 * side, &ports[side].to_le_bytes());
-                    put(&mut packet, 24 + 8 * side, &bytes[side].to_le_bytes());
-                }
-                packet
-            }
-            Self::End => of_kind(20),
-            Self::Pair { cookie, place, peer } => {
-                let mut packet = of_kind(21);
-                put(&mut packet, 8, &cookie.to_le_bytes());
-                place.write(&mut packet);
-                write_peer(&mut packet, peer);
-                packet
-            }
-            Self::Gateway { arena, lane, part } => {
-                let mut packet = of_kind(22);
-                put(&mut packet, 8, &lane.to_le_bytes());
-                put(&mut packet, 12, &part.to_le_bytes());
-                put(&mut packet, 16, &arena.to_le_bytes());
-                packet
-            }
-            Self::Far { pid, port, peer, bytes } => {
-                let mut packet = of_kind(23);
-                put(&mut packet, 8, &pid.to_le_bytes());
-                put(&mut packet, 16, &port.to_le_bytes());
-                put(&mut packet, 24, &bytes[0].to_le_bytes());
-                put(&mut packet, 32, &bytes[1].to_le_bytes());
-                write_peer(&mut packet, peer);
-                packet
-            }
-        }
-    }
-
-    pub fn parse(packet: &Packet) -> Option<Self> {
-        let port = |at: usize| u16::from_le_bytes([packet[at], packet[at + 1]]);
-        Some(match u32_at(packet, 0) {
-            16 => Self::Mail { cookie: u64_at(packet, 8), place: Place::read(packet)? },
-            17 => Self::Retired { arena: u64_at(packet, 16) },
-            18 => Self::Process { pid: u32_at(packet, 4), offers: u32_at(packet, 8) },
-            19 => Self::Connection {
-                pids: [u32_at(packet, 8), u32_at(packet, 12)],
-                ports: [port(16), port(18)],
-                bytes: [u64_at(packet, 24), u64_at(packet, 32)],
-            },
-            20 => Self::End,
-            21 => Self::Pair { cookie: u64_at(packet, 8), place: Place::read(packet)?, peer: read_peer(packet) },
-            22 if u32_at(packet, 12) < GATEWAY_PARTS => {
-                Self::Gateway { arena: u64_at(packet, 16), lane: u32_at(packet, 8), part: u32_at(packet, 12) }
-            }
-            23 => Self::Far {
-                pid: u32_at(packet, 8),
-                port: port(16),
-                peer: read_peer(packet),
-                bytes: [u64_at(packet, 24), u64_at(packet, 32)],
-            },
-            _ => return None,
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests {
