@@ -42,17 +42,7 @@ impl InterfaceName {
 
     /// As people read it.
     pub const fn text(self) -> &'static str {
-        match self {
-            Self::Mpi => "mpi",
-            Self::Native => "native",
-            Self::Pvm => "pvm",
-            Self::P4 => "p4",
-            Self::Tcgmsg => "tcgmsg",
-            Self::Am => "am",
-            Self::Fm => "fm",
-            Self::Panda => "panda",
-            Self::Objects => "objects",
-        }
+        self.words()[0]
     }
 
     /// The one with this [`Self::text`].
@@ -61,18 +51,22 @@ impl InterfaceName {
     }
 
     pub const fn calls(self) -> InterfaceCalls {
-        let [begin, end, abort] = match self {
-            Self::Mpi => ["MPI_Init", "MPI_Finalize", "MPI_Abort"],
-            Self::Native => ["weft_init", "weft_finish", "abort"],
-            Self::Pvm => ["pvm_mytid", "pvm_exit", "abort"],
-            Self::P4 => ["p4_initenv", "p4_wait_for_end", "p4_error"],
-            Self::Tcgmsg => ["PBEGIN", "PEND", "PARERR"],
-            Self::Am => ["AM_Init", "AM_Terminate", "AMUDP_SPMDExit"],
-            Self::Fm => ["FM_initialize", "FM_finalize", "abort"],
-            Self::Panda => ["pan_init", "pan_end", "abort"],
-            Self::Objects => ["weft_objects_init", "weft_objects_finish", "abort"],
-        };
+        let [_, begin, end, abort] = self.words();
         InterfaceCalls { begin, end, abort }
+    }
+
+    const fn words(self) -> [&'static str; 4] {
+        match self {
+            Self::Mpi => ["mpi", "MPI_Init", "MPI_Finalize", "MPI_Abort"],
+            Self::Native => ["native", "weft_init", "weft_finish", "abort"],
+            Self::Pvm => ["pvm", "pvm_mytid", "pvm_exit", "abort"],
+            Self::P4 => ["p4", "p4_initenv", "p4_wait_for_end", "p4_error"],
+            Self::Tcgmsg => ["tcgmsg", "PBEGIN", "PEND", "PARERR"],
+            Self::Am => ["am", "AM_Init", "AM_Terminate", "AMUDP_SPMDExit"],
+            Self::Fm => ["fm", "FM_initialize", "FM_finalize", "abort"],
+            Self::Panda => ["panda", "pan_init", "pan_end", "abort"],
+            Self::Objects => ["objects", "weft_objects_init", "weft_objects_finish", "abort"],
+        }
     }
 }
 

@@ -29,36 +29,27 @@ pub enum Kind {
 impl Kind {
     /// The null handle, which is also the first code of the kind's predefined range.
     pub const fn null(self) -> usize {
-        match self {
-            Self::Op => 0x20,
-            Self::Comm => 0x100,
-            Self::Group => 0x108,
-            Self::Win => 0x110,
-            Self::File => 0x118,
-            Self::Session => 0x120,
-            Self::Message => 0x128,
-            Self::Info => 0x130,
-            Self::Errhandler => 0x140,
-            Self::Request => 0x180,
-            Self::Datatype => 0x200,
-            Self::Keyval => 0,
-        }
+        self.facts().0
     }
 
     pub const fn noun(self) -> &'static str {
+        self.facts().1
+    }
+
+    const fn facts(self) -> (usize, &'static str) {
         match self {
-            Self::Op => "op",
-            Self::Comm => "comm",
-            Self::Group => "group",
-            Self::Win => "win",
-            Self::File => "file",
-            Self::Session => "session",
-            Self::Message => "message",
-            Self::Info => "info",
-            Self::Errhandler => "errhandler",
-            Self::Request => "request",
-            Self::Datatype => "datatype",
-            Self::Keyval => "keyval",
+            Self::Op => (0x20, "op"),
+            Self::Comm => (0x100, "comm"),
+            Self::Group => (0x108, "group"),
+            Self::Win => (0x110, "win"),
+            Self::File => (0x118, "file"),
+            Self::Session => (0x120, "session"),
+            Self::Message => (0x128, "message"),
+            Self::Info => (0x130, "info"),
+            Self::Errhandler => (0x140, "errhandler"),
+            Self::Request => (0x180, "request"),
+            Self::Datatype => (0x200, "datatype"),
+            Self::Keyval => (0, "keyval"),
         }
     }
 
