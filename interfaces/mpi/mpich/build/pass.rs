@@ -51,12 +51,15 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     };
     let pointer = |element: &str| format!("*{} {element}", if is_const { "const" } else { "mut" });
     let access = if is_const { "read" } else { "new" };
+    let made = |many: bool, conversion: String, element: &str| match many {
+        true => place(format!("ManyPlaces::{access}({name}, {count}, {conversion})"), pointer(element)),
+        false => place(format!("OnePlace::new({name}, {conversion})"), pointer(element)),
+    };
     if let Some((kind, element)) = handle(base) {
-        return match (stars, is_array || is_const) {
-            (0, _) => early(format!("<values::{kind} as place::Held>::ours({name})"), element),
-            (_, false) => place(format!("Handle::<values::{kind}>::new({name})"), pointer(element)),
-            (_, true) => place(format!("Handles::<values::{kind}>::{access}({name}, {count})"), pointer(element)),
-        };
+        if stars == 0 {
+            return early(format!("<values::{kind} as place::Held>::ours({name})"), element);
+        }
+        return made(is_array || is_const, format!("place::handles::<values::{kind}>()"), element);
     }
     if base == "MPI_Status" {
         let many = parameter.name == "array_of_statuses";
@@ -65,27 +68,24 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     }
     let is_number = matches!(base, "int" | "MPI_T_cb_safety" | "MPI_T_source_order");
     if let Some(meaning) = meaning(&function.name, &parameter.name).filter(|_| is_number) {
-        let pair = format!("number::{meaning}_ours, number::{meaning}_theirs");
-        return match (stars, is_array) {
-            (0, _) => early(format!("number::{meaning}_ours({name})"), "i32"),
-            (_, false) => place(format!("Number::new({name}, {pair})"), pointer("i32")),
-            (_, true) => place(format!("Numbers::{access}({name}, {count}, {pair})"), pointer("i32")),
-        };
+        if stars == 0 {
+            return early(format!("number::{meaning}_ours({name})"), "i32");
+        }
+        let pair = ["ours", "theirs"].map(|way| format!("number::{meaning}_{way} as place::Number")).join(", ");
+        return made(is_array, format!("({pair})"), "i32");
     }
     if let Some(room) = room(&function.name, &parameter.name).filter(|_| base == "char" && !is_const && stars == 1) {
         return place(format!("Text::new({name}, values::{room})"), "*mut c_char".to_owned());
     }
     let plain = standard::pass(parameter, wide, function);
-    let foreign = plain.foreign.to_owned();
-    if base == "void" && is_special_buffer(&function.name, &parameter.name) {
-        return early(format!("place::buffer({name})"), &foreign);
-    }
-    if parameter.name == "disp" && function.name == "MPI_File_set_view" {
-        return early(format!("number::displacement({name})"), &foreign);
-    }
-    let is_copy = base.ends_with("_copy_attr_function") || base == "MPI_Copy_function";
-    let early = is_copy.then(|| format!("let {name} = program::copy_function({name});"));
-    Passing { early, place: None, handed: plain.handed, foreign, name: plain.name }
+    let conversions = [
+        (base == "void" && is_special_buffer(&function.name, &parameter.name), "place::buffer"),
+        (parameter.name == "disp" && function.name == "MPI_File_set_view", "number::displacement"),
+        (base.ends_with("_copy_attr_function") || base == "MPI_Copy_function", "program::copy_function"),
+    ];
+    let early = conversions.iter().find(|it| it.0).map(|it| format!("let {name} = {}({name});", it.1));
+    let handed = if early.is_some() { name } else { plain.handed };
+    Passing { early, place: None, handed, foreign: plain.foreign.to_owned(), name: plain.name }
 }
 
 /// The length of the program's string, where it is shorter than the standard ABI's.

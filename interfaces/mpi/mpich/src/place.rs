@@ -44,35 +44,86 @@ impl Held for handle::File {
     }
 }
 
-/// One handle.
-pub struct Handle<K: Held> {
-    at: *mut K::Theirs,
-    before: usize,
-    value: usize,
+/// How values become those of the other ABI.
+pub trait Conversion {
+    type Ours: Copy + PartialEq + Default;
+    type Theirs: Copy;
+    fn ours(&self, theirs: Self::Theirs) -> Self::Ours;
+    fn theirs(&self, ours: Self::Ours) -> Self::Theirs;
 }
 
-impl<K: Held> Handle<K> {
-    /// # Safety
-    /// `at` is null or the program's place for a handle.
+/// Handles.
+pub struct Handles<K>(PhantomData<K>);
+
+/// Handles of kind `K`.
+#[inline]
+pub fn handles<K: Held>() -> Handles<K> {
+    Handles(PhantomData)
+}
+
+impl<K: Held> Conversion for Handles<K> {
+    type Ours = usize;
+    type Theirs = K::Theirs;
+
     #[inline]
-    pub unsafe fn new(at: *mut K::Theirs) -> Self {
-        // SAFETY: as the caller says.
-        let before = if at.is_null() { 0 } else { K::ours(unsafe { *at }) };
-        Self { at, before, value: before }
+    fn ours(&self, theirs: K::Theirs) -> usize {
+        K::ours(theirs)
     }
 
     #[inline]
-    pub fn at(&mut self) -> *mut usize {
+    fn theirs(&self, ours: usize) -> K::Theirs {
+        K::theirs(ours)
+    }
+}
+
+/// How a number with a meaning becomes ours, or theirs.
+pub type Number = fn(i32) -> i32;
+
+impl Conversion for (Number, Number) {
+    type Ours = i32;
+    type Theirs = i32;
+
+    #[inline]
+    fn ours(&self, theirs: i32) -> i32 {
+        self.0(theirs)
+    }
+
+    #[inline]
+    fn theirs(&self, ours: i32) -> i32 {
+        self.1(ours)
+    }
+}
+
+/// One value.
+pub struct OnePlace<C: Conversion> {
+    at: *mut C::Theirs,
+    before: C::Ours,
+    value: C::Ours,
+    change: C,
+}
+
+impl<C: Conversion> OnePlace<C> {
+    /// # Safety
+    /// `at` is null or the program's place for a value.
+    #[inline]
+    pub unsafe fn new(at: *mut C::Theirs, change: C) -> Self {
+        // SAFETY: as the caller says.
+        let before = if at.is_null() { C::Ours::default() } else { change.ours(unsafe { *at }) };
+        Self { at, before, value: before, change }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut C::Ours {
         if self.at.is_null() { std::ptr::null_mut() } else { &mut self.value }
     }
 }
 
-impl<K: Held> Drop for Handle<K> {
+impl<C: Conversion> Drop for OnePlace<C> {
     #[inline]
     fn drop(&mut self) {
         if self.value != self.before {
             // SAFETY: it changed, so it is not null, and it is what `new` was given.
-            unsafe { *self.at = K::theirs(self.value) };
+            unsafe { *self.at = self.change.theirs(self.value) };
         }
     }
 }
@@ -117,58 +168,58 @@ fn elements<T>(at: *const T, len: impl TryInto<usize>) -> usize {
     if at.is_null() { 0 } else { len.try_into().unwrap_or(0) }
 }
 
-/// An array of handles.
-pub struct Handles<K: Held> {
+/// An array of values.
+pub struct ManyPlaces<C: Conversion> {
     /// Null where nothing is written back.
-    back: *mut K::Theirs,
-    from: *const K::Theirs,
-    values: Values<usize>,
-    kind: PhantomData<K>,
+    back: *mut C::Theirs,
+    from: *const C::Theirs,
+    values: Values<C::Ours>,
+    change: C,
 }
 
-impl<K: Held> Handles<K> {
+impl<C: Conversion> ManyPlaces<C> {
     /// # Safety
-    /// `at` is null or an array of `len` handles.
+    /// `at` is null or an array of `len` values.
     #[inline]
-    pub unsafe fn read(at: *const K::Theirs, len: impl TryInto<usize>) -> Self {
+    pub unsafe fn read(at: *const C::Theirs, len: impl TryInto<usize>, change: C) -> Self {
         // SAFETY: as the caller says.
-        unsafe { Self::of(at, std::ptr::null_mut(), len) }
+        unsafe { Self::of(at, std::ptr::null_mut(), len, change) }
     }
 
     /// # Safety
     /// As [`Self::read`], and the call may change it.
     #[inline]
-    pub unsafe fn new(at: *mut K::Theirs, len: impl TryInto<usize>) -> Self {
+    pub unsafe fn new(at: *mut C::Theirs, len: impl TryInto<usize>, change: C) -> Self {
         // SAFETY: as the caller says.
-        unsafe { Self::of(at, at, len) }
+        unsafe { Self::of(at, at, len, change) }
     }
 
     #[inline]
-    unsafe fn of(from: *const K::Theirs, back: *mut K::Theirs, len: impl TryInto<usize>) -> Self {
+    unsafe fn of(from: *const C::Theirs, back: *mut C::Theirs, len: impl TryInto<usize>, change: C) -> Self {
         // SAFETY: as the caller says.
-        let values = Values::new(elements(from, len), |index| K::ours(unsafe { *from.add(index) }));
-        Self { back, from, values, kind: PhantomData }
+        let values = Values::new(elements(from, len), |index| change.ours(unsafe { *from.add(index) }));
+        Self { back, from, values, change }
     }
 
     #[inline]
-    pub fn at(&mut self) -> *mut usize {
+    pub fn at(&mut self) -> *mut C::Ours {
         if self.from.is_null() { std::ptr::null_mut() } else { self.values.slice().as_mut_ptr() }
     }
 
     fn write_back(&mut self) {
-        let back = self.back;
+        let (back, change) = (self.back, &self.change);
         for (index, &value) in self.values.slice().iter().enumerate() {
             // SAFETY: within the array that `new` was given.
             unsafe {
-                if K::ours(*back.add(index)) != value {
-                    *back.add(index) = K::theirs(value);
+                if change.ours(*back.add(index)) != value {
+                    *back.add(index) = change.theirs(value);
                 }
             }
         }
     }
 }
 
-impl<K: Held> Drop for Handles<K> {
+impl<C: Conversion> Drop for ManyPlaces<C> {
     #[inline]
     fn drop(&mut self) {
         if !self.back.is_null() {
@@ -253,95 +304,6 @@ impl Drop for Statuses {
                 let before = (*at.add(index)).ours();
                 (*at.add(index)).take_over(&before, value);
             }
-        }
-    }
-}
-
-/// How a number becomes one of the other ABI.
-type Change = fn(i32) -> i32;
-
-/// Numbers with a meaning.
-pub struct Numbers {
-    from: *const i32,
-    /// Null where nothing is written back.
-    back: *mut i32,
-    values: Values<i32>,
-    changes: (Change, Change),
-}
-
-impl Numbers {
-    /// # Safety
-    /// `at` is null or an array of `len` numbers.
-    pub unsafe fn read(at: *const i32, len: impl TryInto<usize>, ours: Change, theirs: Change) -> Self {
-        // SAFETY: as the caller says.
-        unsafe { Self::of(at, std::ptr::null_mut(), len, (ours, theirs)) }
-    }
-
-    /// # Safety
-    /// As [`Self::read`], and the call may change it.
-    pub unsafe fn new(at: *mut i32, len: impl TryInto<usize>, ours: Change, theirs: Change) -> Self {
-        // SAFETY: as the caller says.
-        unsafe { Self::of(at, at, len, (ours, theirs)) }
-    }
-
-    unsafe fn of(from: *const i32, back: *mut i32, len: impl TryInto<usize>, changes: (Change, Change)) -> Self {
-        // SAFETY: as the caller says.
-        let values = Values::new(elements(from, len), |index| changes.0(unsafe { *from.add(index) }));
-        Self { from, back, values, changes }
-    }
-
-    pub fn at(&mut self) -> *mut i32 {
-        if self.from.is_null() { std::ptr::null_mut() } else { self.values.slice().as_mut_ptr() }
-    }
-}
-
-impl Drop for Numbers {
-    fn drop(&mut self) {
-        let (back, (ours, theirs)) = (self.back, self.changes);
-        if back.is_null() {
-            return;
-        }
-        for (index, &value) in self.values.slice().iter().enumerate() {
-            // SAFETY: within the array that `new` was given.
-            unsafe {
-                if ours(*back.add(index)) != value {
-                    *back.add(index) = theirs(value);
-                }
-            }
-        }
-    }
-}
-
-/// One number with a meaning.
-pub struct Number {
-    at: *mut i32,
-    before: i32,
-    value: i32,
-    theirs: Change,
-}
-
-impl Number {
-    /// # Safety
-    /// `at` is null or the program's place for a number.
-    #[inline]
-    pub unsafe fn new(at: *mut i32, ours: Change, theirs: Change) -> Self {
-        // SAFETY: as the caller says.
-        let before = if at.is_null() { 0 } else { ours(unsafe { *at }) };
-        Self { at, before, value: before, theirs }
-    }
-
-    #[inline]
-    pub fn at(&mut self) -> *mut i32 {
-        if self.at.is_null() { std::ptr::null_mut() } else { &mut self.value }
-    }
-}
-
-impl Drop for Number {
-    #[inline]
-    fn drop(&mut self) {
-        if self.value != self.before {
-            // SAFETY: it changed, so it is not null, and it is what `new` was given.
-            unsafe { *self.at = (self.theirs)(self.value) };
         }
     }
 }

@@ -8,19 +8,19 @@ const INT: (i32, usize) = (0x4c00_0405, 0x209);
 fn what_the_call_leaves_alone_stays_to_the_bit() {
     let mut there = 0x1234_5678;
     // SAFETY: a place for a handle; so below.
-    let mut place = unsafe { Handle::<Datatype>::new(&mut there) };
+    let mut place = unsafe { OnePlace::new(&mut there, handles::<Datatype>()) };
     // SAFETY: the place is not null; so below.
     assert_eq!(unsafe { *place.at() }, UNKNOWN);
     drop(place);
     assert_eq!(there, 0x1234_5678);
     // SAFETY: as above.
-    let mut place = unsafe { Handle::<Datatype>::new(&mut there) };
+    let mut place = unsafe { OnePlace::new(&mut there, handles::<Datatype>()) };
     // SAFETY: as above.
     unsafe { *place.at() = INT.1 };
     drop(place);
     assert_eq!(there, INT.0);
     // SAFETY: null is a place, too.
-    assert!(unsafe { Handle::<Datatype>::new(std::ptr::null_mut()) }.at().is_null());
+    assert!(unsafe { OnePlace::new(std::ptr::null_mut(), handles::<Datatype>()) }.at().is_null());
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn arrays_of_any_length_are_read_and_written_where_they_changed() {
         let mut there: Vec<i32> = own.iter().map(|&handle| handle::theirs::<Request>(handle)).collect();
         let before = there.clone();
         // SAFETY: an array of so many handles.
-        let mut place = unsafe { Handles::<Request>::new(there.as_mut_ptr(), len) };
+        let mut place = unsafe { ManyPlaces::new(there.as_mut_ptr(), len, handles::<Request>()) };
         // SAFETY: it has as many elements.
         let seen = unsafe { std::slice::from_raw_parts_mut(place.at(), len) };
         assert_eq!(seen, own);
