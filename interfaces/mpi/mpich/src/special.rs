@@ -3,14 +3,13 @@
 use crate::{number, values};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, Ordering};
-use weft_mpi::abi::{self as ours, CountOut};
+use weft_mpi::abi as ours;
+use weft_mpi::datatype::abi::get_extent as bounds;
 use weft_mpi::error::Result;
 
 /// This is not the standard ABI, and says so, by which programs that can use either tell the two apart.
-pub unsafe fn abi_get_version(major: *mut i32, minor: *mut i32) -> Result<()> {
-    // SAFETY: the program's places for the numbers.
-    unsafe { (*major, *minor) = (-1, -1) };
-    Ok(())
+pub fn abi_get_version() -> Result<(i32, i32)> {
+    Ok((-1, -1))
 }
 
 /// Places for values of predefined attributes that mean something else here; `MPI_Comm_get_attr` gives out addresses.
@@ -128,15 +127,6 @@ pub unsafe fn clip(length: *mut i32, room: i32) {
             *length = (*length).min(room - 1);
         }
     }
-}
-
-/// Lower bound and extent.
-fn bounds(datatype: usize) -> Result<(i64, i64)> {
-    let (mut low, mut extent) = (0i64, 0i64);
-    let out = |place: &mut i64| CountOut { at: (&raw mut *place).cast(), wide: true };
-    // SAFETY: places for the numbers.
-    unsafe { weft_mpi::datatype::abi::get_extent(datatype, out(&mut low), out(&mut extent))? };
-    Ok((low, extent))
 }
 
 pub fn type_extent(datatype: usize) -> Result<isize> {

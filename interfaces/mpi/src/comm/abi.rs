@@ -101,17 +101,13 @@ unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out:
     Ok(())
 }
 
-pub unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
-    // SAFETY: the program's places for both handles.
-    unsafe { (*out, *request) = idup::begin(comm, None)? };
-    Ok(())
+/// The handles of the copy and of the request.
+pub fn idup(comm: usize) -> Result<(usize, usize)> {
+    idup::begin(comm, None)
 }
 
-pub unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request: *mut usize) -> Result<()> {
-    let hints = understood(&info::copy_of(info)?);
-    // SAFETY: the program's places for both handles.
-    unsafe { (*out, *request) = idup::begin(comm, Some(hints))? };
-    Ok(())
+pub fn idup_with_info(comm: usize, info: usize) -> Result<(usize, usize)> {
+    idup::begin(comm, Some(understood(&info::copy_of(info)?)))
 }
 
 pub fn create(comm: usize, group: usize) -> Result<usize> {

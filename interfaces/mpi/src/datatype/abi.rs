@@ -9,7 +9,7 @@ pub use decode::*;
 pub use pack::*;
 
 use super::{Combiner, Datatype};
-use crate::abi::{CountOut, DATATYPE_NULL};
+use crate::abi::DATATYPE_NULL;
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
 use crate::world::{WORLD, World};
@@ -36,14 +36,6 @@ fn ask<R>(handle: usize, question: impl FnOnce(&Datatype) -> R) -> Result<R> {
     }
 }
 
-fn bounds(datatype: &Datatype) -> (i64, i64) {
-    (datatype.lower_bound(), datatype.extent())
-}
-
-fn true_bounds(datatype: &Datatype) -> (i64, i64) {
-    (datatype.true_lower_bound(), datatype.true_extent())
-}
-
 /// A handle for a type that may be known already: predefined ones, and those of Fortran that are always the same.
 fn known_handle(world: &mut World, datatype: &Datatype) -> usize {
     if let Some(code) = datatype.code() {
@@ -53,46 +45,17 @@ fn known_handle(world: &mut World, datatype: &Datatype) -> usize {
     known.unwrap_or_else(|| world.types.insert(datatype.clone()))
 }
 
-pub unsafe fn size(datatype: usize, out: CountOut) -> Result<()> {
-    // SAFETY: the program's place for the size.
-    unsafe { out.set(ask(datatype, Datatype::size)?) };
-    Ok(())
-}
-
-pub fn size_x(datatype: usize) -> Result<i64> {
+pub fn size(datatype: usize) -> Result<i64> {
     ask(datatype, Datatype::size)
 }
 
-pub unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
-    let (low, length) = ask(datatype, bounds)?;
-    // SAFETY: the program's places.
-    unsafe {
-        lb.set(low);
-        extent.set(length);
-    }
-    Ok(())
+/// Lower bound and extent.
+pub fn get_extent(datatype: usize) -> Result<(i64, i64)> {
+    ask(datatype, |datatype| (datatype.lower_bound(), datatype.extent()))
 }
 
-pub unsafe fn get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
-    // SAFETY: the program's places.
-    unsafe { (*lb, *extent) = ask(datatype, bounds)? };
-    Ok(())
-}
-
-pub unsafe fn get_true_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
-    let (low, length) = ask(datatype, true_bounds)?;
-    // SAFETY: the program's places.
-    unsafe {
-        lb.set(low);
-        extent.set(length);
-    }
-    Ok(())
-}
-
-pub unsafe fn get_true_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
-    // SAFETY: the program's places.
-    unsafe { (*lb, *extent) = ask(datatype, true_bounds)? };
-    Ok(())
+pub fn get_true_extent(datatype: usize) -> Result<(i64, i64)> {
+    ask(datatype, |datatype| (datatype.true_lower_bound(), datatype.true_extent()))
 }
 
 pub unsafe fn commit(datatype: *mut usize) -> Result<()> {

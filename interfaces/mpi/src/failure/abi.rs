@@ -99,9 +99,8 @@ pub fn comm_shrink(comm: usize) -> Result<usize> {
     Ok(handle)
 }
 
-pub unsafe fn comm_ishrink(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+/// The handles of the communicator and of the request.
+pub fn comm_ishrink(comm: usize) -> Result<(usize, usize)> {
     let parent = of(comm)?;
-    // SAFETY: the program's places for both handles.
-    unsafe { (*out, *request) = shrink_beside(&mut WORLD.enter(), &parent) };
-    Ok(())
+    Ok(shrink_beside(&mut WORLD.enter(), &parent))
 }

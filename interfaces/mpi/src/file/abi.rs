@@ -9,8 +9,7 @@ use super::datarep::{self, Datarep};
 use super::view::View;
 use super::{File, fault, of, open as opening};
 use crate::abi::{
-    Callback, CountOut, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, gives, store_string,
-    text_of,
+    Callback, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, gives, store_string, text_of,
 };
 use crate::comm::abi::intra;
 use crate::datatype::Datatype;
@@ -232,13 +231,11 @@ pub unsafe fn seek_shared(fh: usize, offset: i64, whence: i32) -> Result<()> {
 }
 
 /// `MPI_File_get_type_extent`.
-pub unsafe fn get_type_extent(fh: usize, datatype: usize, extent: CountOut) -> Result<()> {
+pub fn get_type_extent(fh: usize, datatype: usize) -> Result<i64> {
     let file = of(fh)?;
     let datatype = type_of("datatype", datatype)?;
     let there = file.view().datarep.in_file(&datatype).map_err(|error| file.named(error))?;
-    // SAFETY: the program's place for the extent.
-    unsafe { extent.set(there.extent()) };
-    Ok(())
+    Ok(there.extent())
 }
 
 fn type_of(argument: &'static str, handle: usize) -> Result<Datatype> {

@@ -48,10 +48,8 @@ pub fn query_thread() -> Result<i32> {
     Ok(THREAD_LEVEL.load(Ordering::Relaxed))
 }
 
-pub unsafe fn get_version(version: *mut i32, subversion: *mut i32) -> Result<()> {
-    // SAFETY: the program's places for the numbers.
-    unsafe { (*version, *subversion) = (VERSION, SUBVERSION) };
-    Ok(())
+pub fn get_version() -> Result<(i32, i32)> {
+    Ok((VERSION, SUBVERSION))
 }
 
 pub unsafe fn get_library_version(version: *mut c_char, length: *mut i32) -> Result<()> {
@@ -118,10 +116,8 @@ pub unsafe fn pcontrol(_level: i32) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn abi_get_version(major: *mut i32, minor: *mut i32) -> Result<()> {
-    // SAFETY: the program's places for the numbers.
-    unsafe { (*major, *minor) = (ABI_VERSION, ABI_SUBVERSION) };
-    Ok(())
+pub fn abi_get_version() -> Result<(i32, i32)> {
+    Ok((ABI_VERSION, ABI_SUBVERSION))
 }
 
 pub fn abi_get_info() -> Result<usize> {

@@ -1,7 +1,7 @@
 //! Bodies of the status functions. Those that may be called at any time know only predefined datatypes outside of
 //! the time from start to end.
 
-use crate::abi::{CountOut, Status, UNDEFINED};
+use crate::abi::{Status, UNDEFINED};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::handle::Kind;
@@ -17,29 +17,17 @@ fn find(datatype: usize) -> Result<Datatype> {
 }
 
 /// `MPI_Get_count`.
-pub unsafe fn get_count(status: *const Status, datatype: usize, count: CountOut) -> Result<()> {
-    // SAFETY: the program's status and count.
-    unsafe {
-        let whole = find(datatype)?.whole_count((*status).bytes());
-        count.set(whole.unwrap_or(UNDEFINED as i64));
-    }
-    Ok(())
+pub unsafe fn get_count(status: *const Status, datatype: usize) -> Result<i64> {
+    // SAFETY: the program's status; so below.
+    let bytes = unsafe { (*status).bytes() };
+    Ok(find(datatype)?.whole_count(bytes).unwrap_or(UNDEFINED as i64))
 }
 
 /// `MPI_Get_elements`.
-pub unsafe fn get_elements(status: *const Status, datatype: usize, count: CountOut) -> Result<()> {
-    // SAFETY: the program's status and count.
-    unsafe {
-        let basic = find(datatype)?.basic_count((*status).bytes());
-        count.set(basic.unwrap_or(UNDEFINED as i64));
-    }
-    Ok(())
-}
-
-/// `MPI_Get_elements_x`.
-pub unsafe fn get_elements_x(status: *const Status, datatype: usize, count: *mut i64) -> Result<()> {
-    // SAFETY: the same with another count.
-    unsafe { get_elements(status, datatype, CountOut { at: count.cast(), wide: true }) }
+pub unsafe fn get_elements(status: *const Status, datatype: usize) -> Result<i64> {
+    // SAFETY: as above.
+    let bytes = unsafe { (*status).bytes() };
+    Ok(find(datatype)?.basic_count(bytes).unwrap_or(UNDEFINED as i64))
 }
 
 /// `MPI_Status_set_elements`.
@@ -60,31 +48,27 @@ pub unsafe fn set_cancelled(status: *mut Status, flag: i32) -> Result<()> {
 }
 
 /// `MPI_Test_cancelled`.
-pub unsafe fn test_cancelled(status: *const Status, flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's status and flag.
-    unsafe { *flag = (*status).is_cancelled() as i32 };
-    Ok(())
+pub unsafe fn test_cancelled(status: *const Status) -> Result<i32> {
+    // SAFETY: as above.
+    Ok(unsafe { (*status).is_cancelled() as i32 })
 }
 
 /// `MPI_Status_get_source`.
-pub unsafe fn get_source(status: *const Status, source: *mut i32) -> Result<()> {
-    // SAFETY: the program's status and number; so below.
-    unsafe { *source = (*status).source };
-    Ok(())
+pub unsafe fn get_source(status: *const Status) -> Result<i32> {
+    // SAFETY: as above.
+    Ok(unsafe { (*status).source })
 }
 
 /// `MPI_Status_get_tag`.
-pub unsafe fn get_tag(status: *const Status, tag: *mut i32) -> Result<()> {
+pub unsafe fn get_tag(status: *const Status) -> Result<i32> {
     // SAFETY: as above.
-    unsafe { *tag = (*status).tag };
-    Ok(())
+    Ok(unsafe { (*status).tag })
 }
 
 /// `MPI_Status_get_error`.
-pub unsafe fn get_error(status: *const Status, error: *mut i32) -> Result<()> {
+pub unsafe fn get_error(status: *const Status) -> Result<i32> {
     // SAFETY: as above.
-    unsafe { *error = (*status).error };
-    Ok(())
+    Ok(unsafe { (*status).error })
 }
 
 /// `MPI_Status_set_source`.

@@ -134,7 +134,7 @@ pub unsafe fn cart_get(comm: usize, maxdims: i32, dims: *mut i32, periods: *mut 
 const PLACES: Unit = ("place", "places");
 const DIMENSIONS: Unit = ("dimension", "dimensions");
 
-pub unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Result<()> {
+pub unsafe fn cart_rank(comm: usize, coords: *const i32) -> Result<i32> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     // SAFETY: the program's array with one number for each dimension.
@@ -144,9 +144,7 @@ pub unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Resu
         let given = format!("coords[{dimension}] is {place}");
         Error::outside(Class::Arg, given, "the grid, which is not periodic there,", PLACES, dim as usize)
     })?;
-    // SAFETY: the program's place for the rank.
-    unsafe { *rank = found as i32 };
-    Ok(())
+    Ok(found as i32)
 }
 
 pub unsafe fn cart_coords(comm: usize, rank: i32, maxdims: i32, coords: *mut i32) -> Result<()> {

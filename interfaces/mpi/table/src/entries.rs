@@ -85,12 +85,23 @@ const TOGETHER: [(&[&str], &str, &[&str]); 3] = [
 /// The call of the body at `path`, which `handed` has an argument for each parameter for; what it answers is stored, if
 /// it is told no place for that. `wide` is what a body hears that wants to know which of the twins was called.
 pub fn call(function: &Function, path: &str, mut handed: Vec<&str>, wide: bool) -> String {
-    let place = if function.body.answers_result { handed.pop() } else { None };
+    let places = handed.split_off(handed.len() - function.body.results);
     if function.body.takes_form {
         handed.push(if wide { "true" } else { "false" });
     }
     let call = format!("{path}({})", arguments(function, &handed));
-    place.map_or(call.clone(), |place| format!("{call}.map(|value| *{place} = value)"))
+    let stored = |place: &str, value: &str| match place.starts_with("weft_mpi::abi::CountOut") {
+        true => format!("{place}.set({value})"),
+        false => format!("*{place} = {value}"),
+    };
+    match places[..] {
+        [] => call,
+        [place] => format!("{call}.map(|value| {})", stored(place, "value")),
+        [first, second] => {
+            format!("{call}.map(|values| {{ {}; {} }})", stored(first, "values.0"), stored(second, "values.1"))
+        }
+        _ => panic!("{} has too many results", function.name),
+    }
 }
 
 /// The arguments of the body, of which those become one that say something together.

@@ -4,9 +4,10 @@
 //! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`.
 //! - `[_c]`: there is a twin for large counts. In the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ
 //!   in (`int`/`MPI_Count`, `int`/`MPI_Aint`, `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` is a function type with a twin.
-//! - `= body` answers a `Result`, `=* body` one with what is stored where the last parameter says; `= body(wide)` gets a last argument that is true in the large twin; `=> body` is the
-//!   value itself; without a body the function reports that it is not supported. What describes a buffer goes to the
-//!   body as one argument ([`entries::arguments`]).
+//! - `= body` answers a `Result`, `=* body` one with what is stored where the last parameter says, `=** body` one with
+//!   what is stored where the last two say; `= body(wide)` gets a last argument that is true in the large twin;
+//!   `=> body` is the value itself; without a body the function reports that it is not supported. What describes a
+//!   buffer goes to the body as one argument ([`entries::call`]).
 //! - `anytime`: it may be called before `MPI_Init` and after `MPI_Finalize`.
 //!
 //! - [`entries`]: the entry points of C, as far as both ABIs have them alike.
@@ -95,8 +96,8 @@ pub struct Function {
 pub struct Body {
     pub path: String,
     pub answers_value: bool,
-    /// What it answers is stored where the last parameter says.
-    pub answers_result: bool,
+    /// How many of the last parameters say where what it answers is stored.
+    pub results: usize,
     /// The body wants to know which of the twins was called.
     pub takes_form: bool,
 }
@@ -135,16 +136,12 @@ fn function(line: &str) -> Function {
     let (name, twin) = name.strip_suffix("[_c]").map_or((name, false), |name| (name, true));
     let rest = rest.trim();
     let body = match rest.strip_prefix("=> ") {
-        Some(path) => Body { path: path.to_owned(), answers_value: true, answers_result: false, takes_form: false },
+        Some(path) => Body { path: path.to_owned(), answers_value: true, results: 0, takes_form: false },
         None => {
             let (kind, path) = rest.split_once(' ').unwrap_or_else(|| bad());
-            let answers_result = match kind {
-                "=" => false,
-                "=*" => true,
-                _ => bad(),
-            };
+            let results = ["=", "=*", "=**"].iter().position(|known| *known == kind).unwrap_or_else(|| bad());
             let takes_form = path.ends_with("(wide)");
-            Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, answers_result, takes_form }
+            Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, results, takes_form }
         }
     };
     let listed = parameters.split(',').map(str::trim).filter(|text| *text != "void" && *text != "...");

@@ -88,12 +88,8 @@ pub unsafe fn unpack(
     })
 }
 
-pub unsafe fn pack_size(incount: i64, datatype: usize, comm: usize, out: CountOut) -> Result<()> {
-    with_usable(comm, datatype, |datatype| {
-        // SAFETY: the program's place for the size.
-        unsafe { out.set(measured(incount, |count| datatype.packed_size(count))?) };
-        Ok(())
-    })
+pub fn pack_size(incount: i64, datatype: usize, comm: usize) -> Result<i64> {
+    with_usable(comm, datatype, |datatype| measured(incount, |count| datatype.packed_size(count)))
 }
 
 /// The one external representation of the standard (MPI 5.0, section 14.5.2).
@@ -146,12 +142,9 @@ pub unsafe fn unpack_external(
     Ok(())
 }
 
-pub unsafe fn pack_external_size(datarep: *const c_char, incount: i64, datatype: usize, out: CountOut) -> Result<()> {
+pub unsafe fn pack_external_size(datarep: *const c_char, incount: i64, datatype: usize) -> Result<i64> {
     let datatype = usable(datatype)?;
-    // SAFETY: the program's string and its place for the size.
-    unsafe {
-        check_datarep(datarep)?;
-        out.set(measured(incount, |count| datatype.external_size(count))?);
-    }
-    Ok(())
+    // SAFETY: the program's string.
+    unsafe { check_datarep(datarep)? };
+    measured(incount, |count| datatype.external_size(count))
 }

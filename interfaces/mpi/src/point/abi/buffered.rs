@@ -27,10 +27,8 @@ pub unsafe fn buffer_flush() -> Result<()> {
 }
 
 /// `MPI_Buffer_iflush`.
-pub unsafe fn buffer_iflush(request: *mut usize) -> Result<()> {
-    // SAFETY: the program's own place for the handle.
-    unsafe { iflush(&mut WORLD.enter(), Owner::Process, request) };
-    Ok(())
+pub fn buffer_iflush() -> Result<usize> {
+    Ok(iflush(&mut WORLD.enter(), Owner::Process))
 }
 
 /// `MPI_Comm_attach_buffer`.
@@ -56,12 +54,10 @@ pub unsafe fn comm_flush_buffer(comm: usize) -> Result<()> {
 }
 
 /// `MPI_Comm_iflush_buffer`.
-pub unsafe fn comm_iflush_buffer(comm: usize, request: *mut usize) -> Result<()> {
+pub fn comm_iflush_buffer(comm: usize) -> Result<usize> {
     let mut world = WORLD.enter();
     world.comm(comm)?;
-    // SAFETY: the program's own place for the handle.
-    unsafe { iflush(&mut world, Owner::Comm(comm), request) };
-    Ok(())
+    Ok(iflush(&mut world, Owner::Comm(comm)))
 }
 
 /// `MPI_Session_attach_buffer`.
@@ -86,11 +82,9 @@ pub unsafe fn session_flush_buffer(session: usize) -> Result<()> {
 }
 
 /// `MPI_Session_iflush_buffer`.
-pub unsafe fn session_iflush_buffer(session: usize, request: *mut usize) -> Result<()> {
+pub fn session_iflush_buffer(session: usize) -> Result<usize> {
     crate::session::of(session)?;
-    // SAFETY: the program's own place for the handle.
-    unsafe { iflush(&mut WORLD.enter(), Owner::Session(session), request) };
-    Ok(())
+    Ok(iflush(&mut WORLD.enter(), Owner::Session(session)))
 }
 
 fn waiting(call: &'static str) -> Waiting {
@@ -121,11 +115,8 @@ fn flush(call: &'static str, owner: Owner) {
     WORLD.wait(waiting(call), |world| world.point.is_drained(&drain, &world.endpoint).then_some(()));
 }
 
-/// # Safety
-/// `request` is a place for a handle.
-unsafe fn iflush(world: &mut World, owner: Owner, request: *mut usize) {
+/// The request's handle.
+fn iflush(world: &mut World, owner: Owner) -> usize {
     let drain = world.point.drain(owner);
-    let handle = world.requests.insert(Request::Flush(drain));
-    // SAFETY: the caller's promise.
-    unsafe { *request = handle };
+    world.requests.insert(Request::Flush(drain))
 }

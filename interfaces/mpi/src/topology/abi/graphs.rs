@@ -37,28 +37,18 @@ pub unsafe fn graph_create(
 }
 
 /// The rank that a graph would give the process: its own.
-pub unsafe fn graph_map(
-    comm: usize,
-    nnodes: i32,
-    index: *const i32,
-    edges: *const i32,
-    newrank: *mut i32,
-) -> Result<()> {
+pub unsafe fn graph_map(comm: usize, nnodes: i32, index: *const i32, edges: *const i32) -> Result<i32> {
     let comm = intra(comm)?;
     // SAFETY: as the caller says.
-    unsafe {
-        graph_of(&comm, nnodes, index, edges)?;
-        *newrank = if comm.rank < nnodes as u32 { comm.rank as i32 } else { UNDEFINED };
-    }
-    Ok(())
+    unsafe { graph_of(&comm, nnodes, index, edges)? };
+    Ok(if comm.rank < nnodes as u32 { comm.rank as i32 } else { UNDEFINED })
 }
 
-pub unsafe fn graphdims_get(comm: usize, nnodes: *mut i32, nedges: *mut i32) -> Result<()> {
+/// Nodes and edges.
+pub fn graphdims_get(comm: usize) -> Result<(i32, i32)> {
     let comm = of(comm)?;
     let graph = comm.graph()?;
-    // SAFETY: the program's places for the numbers.
-    unsafe { (*nnodes, *nedges) = (graph.index.len() as i32, graph.edges.len() as i32) };
-    Ok(())
+    Ok((graph.index.len() as i32, graph.edges.len() as i32))
 }
 
 pub unsafe fn graph_get(comm: usize, maxindex: i32, maxedges: i32, index: *mut i32, edges: *mut i32) -> Result<()> {
