@@ -86,18 +86,30 @@ pub fn failed(failures: &[String]) -> impl Iterator<Item = String> {
     failures.iter().map(|what| format!("failed: {what}"))
 }
 
+/// How many bars are met, and which are missed. Of each: the name of its line, its text, and whether it is met, if known.
+pub fn tally<'a>(bars: impl Iterator<Item = (&'a str, &'a str, Option<bool>)> + Clone) -> Vec<String> {
+    let count = |met| bars.clone().filter(|bar| bar.2 == met).count();
+    let (met, unknown, all) = (count(Some(true)), count(None), bars.clone().count());
+    let more = if unknown > 0 { format!(", {unknown} not measured") } else { String::new() };
+    let head = (all > 0).then(|| format!("{met} of {all} bars met{more}"));
+    let missed = bars.filter(|bar| bar.2 == Some(false)).map(|(name, text, _)| format!("missed: {name}: {text}"));
+    head.into_iter().chain(missed).collect()
+}
+
+/// Columns as wide as their widest cell, two blanks apart, to the left where `left` says so, else to the right.
+pub fn padded(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let pad = |(column, cell): (usize, &String)| match left(column) {
+        true => format!("{cell:<0$}", width(column)),
+        false => format!("{cell:>0$}", width(column)),
+    };
+    let line = |row: &Vec<String>| row.iter().enumerate().map(pad).collect::<Vec<_>>().join("  ").trim_end().to_owned();
+    rows.iter().map(|row| line(row) + "\n").collect()
+}
+
 /// A table in columns, the first one to the left and the others to the right.
 pub fn columns(table: &[Vec<String>]) -> String {
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in table {
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
-            let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
-        }
-        text.push('\n');
-    }
-    text
+    padded(table, |column| column == 0)
 }
 
 /// The same for Markdown; the first row is its head.

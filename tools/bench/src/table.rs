@@ -1,7 +1,7 @@
 //! The report as a table: aligned text for a terminal, Markdown for a page.
 
 use crate::bars::Verdict;
-use crate::format::{Unit, digits, figure};
+use crate::format::{Unit, digits, figure, padded};
 use crate::lines;
 use crate::output::Presented;
 use crate::report::{LineReport, Report};
@@ -124,22 +124,11 @@ fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
 /// Columns padded to their widest cell, the first and last to the left, figures to the right.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
+    let text = padded(rows, |column| column == 0 || columns <= 3 || column + 1 == columns);
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for (n, row) in rows.iter().enumerate() {
-        let pad = |(c, cell): (usize, &String)| match c {
-            0 => format!("{cell:<0$}", widths[c]),
-            _ if columns > 3 && c + 1 < columns => format!("{cell:>0$}", widths[c]),
-            _ => format!("{cell:<0$}", widths[c]),
-        };
-        let text = row.iter().enumerate().map(pad).collect::<Vec<_>>().join("  ");
-        let _ = writeln!(out, "{}", text.trim_end());
-        if n == 0 {
-            let _ = writeln!(out, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1)));
-        }
-    }
-    out
+    let rule = "-".repeat((0..columns).map(width).sum::<usize>() + 2 * (columns - 1));
+    let (head, rest) = text.split_once('\n').unwrap_or_default();
+    format!("{head}\n{rule}\n{rest}")
 }
 
 pub fn piped(rows: &[Vec<String>]) -> String {

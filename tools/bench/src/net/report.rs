@@ -4,7 +4,7 @@ mod matrix;
 
 use super::lines::{Bar, Line, PEERS, Wire};
 use super::ways::Way;
-use crate::format::{Unit, bullets, digits, failed};
+use crate::format::{Unit, bullets, digits, failed, tally};
 use crate::library::Name;
 use crate::machine::Machine;
 use crate::output::Presented;
@@ -211,16 +211,8 @@ impl Report {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let bars = || self.lines.iter().flat_map(|line| line.bars.iter().map(move |bar| (line, bar)));
-        let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
-        let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
-        let mut lines = Vec::new();
-        if met + missed + unknown > 0 {
-            let more = if unknown > 0 { format!(", {unknown} not measured") } else { String::new() };
-            lines.push(format!("{met} of {} bars met{more}", met + missed + unknown));
-        }
-        let missed = bars().filter(|(_, bar)| bar.met == Some(false));
-        lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.id, bar.text)));
+        let bars = self.lines.iter().flat_map(|line| line.bars.iter().map(|bar| (&*line.id, &*bar.text, bar.met)));
+        let mut lines = tally(bars);
         lines.extend(failed(&self.failures));
         lines
     }

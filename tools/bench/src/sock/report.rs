@@ -1,7 +1,7 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
 use super::lines::{self, Bar, Line, Way};
-use crate::format::{Unit, bullets, digits, failed, figure};
+use crate::format::{Unit, bullets, digits, failed, figure, padded, tally};
 use crate::machine::Machine;
 use crate::output::Presented;
 use crate::state::{self, Sample, State};
@@ -180,15 +180,8 @@ impl Report {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let bars = || self.lines.iter().flat_map(|line| line.bars.iter().map(move |bar| (line, bar)));
-        let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
-        let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
-        let mut lines = vec![format!("{met} of {} bars met", met + missed + unknown)];
-        if unknown > 0 {
-            lines[0] += &format!(", {unknown} not measured");
-        }
-        let missed = bars().filter(|(_, bar)| bar.met == Some(false));
-        lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.title, bar.text)));
+        let bars = self.lines.iter().flat_map(|line| line.bars.iter().map(|bar| (line.title, &*bar.text, bar.met)));
+        let mut lines = tally(bars);
         let wants = |line: &LineReport| Some(format!("{} wants the Debian package {}", line.title, line.wants?));
         lines.extend(self.lines.iter().filter_map(wants).map(|what| format!("not measured: {what}")));
         lines.extend(failed(&self.failures));
@@ -198,22 +191,8 @@ impl Report {
 
 impl Presented for Report {
     fn text(&self) -> String {
-        let rows = self.rows();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let mut text = self.heading().join("\n") + "\n\n";
-        for row in &rows {
-            for (column, cell) in row.iter().enumerate() {
-                let width = width(column);
-                let _ = match column {
-                    0 => write!(text, "{cell:<width$}"),
-                    6 | 7 => write!(text, "  {cell:<width$}"),
-                    _ => write!(text, "  {cell:>width$}"),
-                };
-            }
-            text.truncate(text.trim_end().len());
-            text.push('\n');
-        }
-        text + "\n" + &self.remarks().join("\n") + "\n"
+        let table = padded(&self.rows(), |column| matches!(column, 0 | 6 | 7));
+        format!("{}\n\n{table}\n{}\n", self.heading().join("\n"), self.remarks().join("\n"))
     }
 
     fn markdown(&self) -> String {
