@@ -13,6 +13,9 @@
 //!
 //! Test: `cargo test -p weft-bench`; one test runs MPICH for real when it is installed in the peers directory.
 
+#[macro_use]
+mod named;
+
 mod apps;
 mod args;
 mod bars;

@@ -5,28 +5,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Name {
-    Weft,
-    Mpich,
-    Openmpi,
-    Intel,
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Name {
+        Weft = "Weft",
+        Mpich = "MPICH",
+        Openmpi = "Open MPI",
+        Intel = "Intel MPI",
+    }
 }
 
 impl Name {
-    /// In the order of the table.
-    pub const ALL: [Name; 4] = [Name::Weft, Name::Mpich, Name::Openmpi, Name::Intel];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Name::Weft => "Weft",
-            Name::Mpich => "MPICH",
-            Name::Openmpi => "Open MPI",
-            Name::Intel => "Intel MPI",
-        }
-    }
-
     pub fn is_peer(self) -> bool {
         self != Name::Weft
     }

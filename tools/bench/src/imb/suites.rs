@@ -3,28 +3,30 @@
 use crate::lines;
 use serde::Serialize;
 
-/// A table of its own, with a bar of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Suite {
-    /// IMB-MPI1.
-    Mpi1,
-    /// IMB-NBC: nonblocking collectives, with computation beside them and without.
-    Nbc,
-    /// IMB-RMA.
-    Rma,
-    /// IMB-P2P: random partners and exchanges in place.
-    P2p,
-    /// The collectives of IMB-MPI1 among more ranks than cores.
-    Crowd,
-    /// One-sided operations one by one, by a program of ours.
-    OneSided,
-    /// `MPI_Pack` and `MPI_Unpack` of strided and nested types, by a program of ours.
-    Pack,
-    /// ScaLAPACK's solver of linear equations.
-    Xdlu,
-    /// `python -m mpi4py.bench pingpong`.
-    Mpi4py,
+named! {
+    /// A table of its own, with a bar of its own.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Suite {
+        /// IMB-MPI1.
+        Mpi1 = "mpi1", "IMB-MPI1";
+        /// IMB-NBC: nonblocking collectives, with computation beside them and without.
+        Nbc = "nbc", "IMB-NBC";
+        /// IMB-RMA.
+        Rma = "rma", "IMB-RMA";
+        /// IMB-P2P: random partners and exchanges in place.
+        P2p = "p2p", "IMB-P2P";
+        /// The collectives of IMB-MPI1 among more ranks than cores.
+        Crowd = "crowd", "IMB-MPI1, collectives of a crowd";
+        /// One-sided operations one by one, by a program of ours.
+        OneSided = "one-sided", "one-sided operations";
+        /// `MPI_Pack` and `MPI_Unpack` of strided and nested types, by a program of ours.
+        Pack = "pack", "packing";
+        /// ScaLAPACK's solver of linear equations.
+        Xdlu = "xdlu", "ScaLAPACK xdlu";
+        /// `python -m mpi4py.bench pingpong`.
+        Mpi4py = "mpi4py", "mpi4py pingpong";
+    }
 }
 
 const MPI1: &str = "PingPong PingPing Sendrecv Exchange Uniband Biband Allreduce Reduce Reduce_local Reduce_scatter \
@@ -49,47 +51,6 @@ pub struct Bar {
 }
 
 impl Suite {
-    pub const ALL: [Suite; 9] = [
-        Suite::Mpi1,
-        Suite::Nbc,
-        Suite::Rma,
-        Suite::P2p,
-        Suite::Crowd,
-        Suite::OneSided,
-        Suite::Pack,
-        Suite::Xdlu,
-        Suite::Mpi4py,
-    ];
-
-    /// As `--only` names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Suite::Mpi1 => "mpi1",
-            Suite::Nbc => "nbc",
-            Suite::Rma => "rma",
-            Suite::P2p => "p2p",
-            Suite::Crowd => "crowd",
-            Suite::OneSided => "one-sided",
-            Suite::Pack => "pack",
-            Suite::Xdlu => "xdlu",
-            Suite::Mpi4py => "mpi4py",
-        }
-    }
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Suite::Mpi1 => "IMB-MPI1",
-            Suite::Nbc => "IMB-NBC",
-            Suite::Rma => "IMB-RMA",
-            Suite::P2p => "IMB-P2P",
-            Suite::Crowd => "IMB-MPI1, collectives of a crowd",
-            Suite::OneSided => "one-sided operations",
-            Suite::Pack => "packing",
-            Suite::Xdlu => "ScaLAPACK xdlu",
-            Suite::Mpi4py => "mpi4py pingpong",
-        }
-    }
-
     /// The binary of Intel's, if it is one.
     pub fn intel_program(self) -> Option<&'static str> {
         match self {

@@ -3,62 +3,31 @@
 use crate::format::Unit;
 use serde::{Deserialize, Serialize};
 
-/// One curve against the size of messages. Units are those of one sender, or of all together, as the paper has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum KernelName {
-    /// A call with an argument of that size and an empty answer: there and back. Figure 2.
-    RpcLatency,
-    /// One process sends as fast as it can, another one takes: bytes of a second. Figure 2.
-    Messages,
-    /// Two members answer each other in a group, every two of them by turns: from sending to being delivered. Figure 3.
-    GroupLatency,
-    /// Each member in turn sends to the group as fast as it can: bytes that this one sends in a second. Figure 3.
-    Group,
-    /// Each process exchanges with both its neighbours, again and again: bytes that all send in a second. Figure 4.
-    Ring,
-    /// Each member sends to the group at the same time: bytes that all send, each counted once. Figure 5.
-    AllToAll,
-    /// Each process has a message for each other one: bytes that all send in a second. Figure 6.
-    Personalised,
+named! {
+    /// One curve against the size of messages. Units are those of one sender, or of all together, as the paper has
+    /// them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum KernelName {
+        /// A call with an argument of that size and an empty answer: there and back. Figure 2.
+        RpcLatency = "rpc-latency", "RPC, there and back";
+        /// One process sends as fast as it can, another one takes: bytes of a second. Figure 2.
+        Messages = "messages", "messages to one";
+        /// Two members answer each other in a group, every two of them by turns: from sending to being delivered.
+        /// Figure 3.
+        GroupLatency = "group-latency", "group, until delivered";
+        /// Each member in turn sends to the group as fast as it can: bytes that this one sends in a second. Figure 3.
+        Group = "group", "group, one sends";
+        /// Each process exchanges with both its neighbours, again and again: bytes that all send in a second. Figure 4.
+        Ring = "ring", "ring, all send";
+        /// Each member sends to the group at the same time: bytes that all send, each counted once. Figure 5.
+        AllToAll = "all-to-all", "all-to-all by multicast";
+        /// Each process has a message for each other one: bytes that all send in a second. Figure 6.
+        Personalised = "personalised", "personalised all-to-all";
+    }
 }
 
 impl KernelName {
-    pub const ALL: [Self; 7] = [
-        Self::RpcLatency,
-        Self::Messages,
-        Self::GroupLatency,
-        Self::Group,
-        Self::Ring,
-        Self::AllToAll,
-        Self::Personalised,
-    ];
-
-    /// As the command line and the figures of a rank name it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::RpcLatency => "rpc-latency",
-            Self::Messages => "messages",
-            Self::GroupLatency => "group-latency",
-            Self::Group => "group",
-            Self::Ring => "ring",
-            Self::AllToAll => "all-to-all",
-            Self::Personalised => "personalised",
-        }
-    }
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::RpcLatency => "RPC, there and back",
-            Self::Messages => "messages to one",
-            Self::GroupLatency => "group, until delivered",
-            Self::Group => "group, one sends",
-            Self::Ring => "ring, all send",
-            Self::AllToAll => "all-to-all by multicast",
-            Self::Personalised => "personalised all-to-all",
-        }
-    }
-
     /// The figure of the paper.
     pub fn figure(self) -> u32 {
         match self {

@@ -3,77 +3,39 @@
 use crate::format::Unit;
 use serde::Serialize;
 
-/// A row: a layer, or what it is held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Row {
-    /// Bytes in order, no tags, no matching.
-    Raw,
-    /// Messages with tags, matched.
-    Port,
-    /// TCP sockets of a preloaded program.
-    Socket,
-    /// The same, both ends in one process.
-    SocketSelf,
-    Mpi,
-    /// Ports of `libweft`.
-    Native,
-    Pvm,
-    P4,
-    Tcgmsg,
-    /// AM-II.
-    ActiveMessages,
-    /// Fast Messages 2.x.
-    FastMessages,
-    /// Message passing of Panda 2.0.
-    Panda,
-    Tcp,
-    TcpSelf,
-    Unix,
-    UnixSelf,
+named! {
+    /// A row: a layer, or what it is held against.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Row {
+        /// Bytes in order, no tags, no matching.
+        Raw = "raw",
+        /// Messages with tags, matched.
+        Port = "port",
+        /// TCP sockets of a preloaded program.
+        Socket = "socket",
+        /// The same, both ends in one process.
+        SocketSelf = "socket to self",
+        Mpi = "MPI",
+        /// Ports of `libweft`.
+        Native = "native ports",
+        Pvm = "PVM",
+        P4 = "P4",
+        Tcgmsg = "TCGMSG",
+        /// AM-II.
+        ActiveMessages = "Active Messages",
+        /// Fast Messages 2.x.
+        FastMessages = "Fast Messages",
+        /// Message passing of Panda 2.0.
+        Panda = "Panda",
+        Tcp = "kernel TCP",
+        TcpSelf = "kernel TCP to self",
+        Unix = "Unix socket",
+        UnixSelf = "Unix socket to self",
+    }
 }
 
 impl Row {
-    pub const ALL: [Row; 16] = [
-        Row::Raw,
-        Row::Port,
-        Row::Socket,
-        Row::SocketSelf,
-        Row::Mpi,
-        Row::Native,
-        Row::Pvm,
-        Row::P4,
-        Row::Tcgmsg,
-        Row::ActiveMessages,
-        Row::FastMessages,
-        Row::Panda,
-        Row::Tcp,
-        Row::TcpSelf,
-        Row::Unix,
-        Row::UnixSelf,
-    ];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Row::Raw => "raw",
-            Row::Port => "port",
-            Row::Socket => "socket",
-            Row::SocketSelf => "socket to self",
-            Row::Mpi => "MPI",
-            Row::Native => "native ports",
-            Row::Pvm => "PVM",
-            Row::P4 => "P4",
-            Row::Tcgmsg => "TCGMSG",
-            Row::ActiveMessages => "Active Messages",
-            Row::FastMessages => "Fast Messages",
-            Row::Panda => "Panda",
-            Row::Tcp => "kernel TCP",
-            Row::TcpSelf => "kernel TCP to self",
-            Row::Unix => "Unix socket",
-            Row::UnixSelf => "Unix socket to self",
-        }
-    }
-
     /// Both ends are in one process: which core is how near does not matter.
     pub fn is_to_self(self) -> bool {
         matches!(self, Row::SocketSelf | Row::TcpSelf | Row::UnixSelf)

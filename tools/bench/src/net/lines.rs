@@ -4,32 +4,23 @@ use super::ways::Way;
 use crate::format::{Unit, size};
 use serde::Serialize;
 
-/// The state of the cable: which of the two tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wire {
-    /// TCP has its segmentation offload.
-    Plain,
-    /// The filter of the device xdp is attached to both ends, in the way that it is unless told.
-    Xdp,
-    /// It is attached in the driver, as native XDP programs are.
-    Native,
-    /// Many hosts, each with a bare cable into one bridge.
-    Bridge,
+named! {
+    /// The state of the cable: which of the two tables.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Wire {
+        /// TCP has its segmentation offload.
+        Plain = "the bare cable",
+        /// The filter of the device xdp is attached to both ends, in the way that it is unless told.
+        Xdp = "with Weft's XDP filter attached to both ends",
+        /// It is attached in the driver, as native XDP programs are.
+        Native = "with a native XDP program attached to both ends",
+        /// Many hosts, each with a bare cable into one bridge.
+        Bridge = "kernels among all hosts",
+    }
 }
 
 impl Wire {
-    pub const ALL: [Wire; 4] = [Wire::Plain, Wire::Xdp, Wire::Native, Wire::Bridge];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Wire::Plain => "the bare cable",
-            Wire::Xdp => "with Weft's XDP filter attached to both ends",
-            Wire::Native => "with a native XDP program attached to both ends",
-            Wire::Bridge => "kernels among all hosts",
-        }
-    }
-
     pub fn has_filter(self) -> bool {
         matches!(self, Wire::Xdp | Wire::Native)
     }

@@ -6,65 +6,32 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    WeftXdp,
-    /// All devices between hosts, the best first.
-    WeftAll,
-    /// What it does unless told.
-    WeftDefault,
-    WeftUdp,
-    WeftTcp,
-    /// As `WeftAll` and `WeftDefault`, encrypted.
-    WeftAllEncrypted,
-    WeftEncrypted,
-    MpichOfi,
-    MpichUcx,
-    /// An unmodified program's connection with the library preloaded.
-    WeftSock,
-    /// The same, where the rendezvous of both hosts have lanes.
-    WeftSockLane,
-    KernelTcp,
-    PolledTcp,
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Way {
+        WeftXdp = "Weft xdp",
+        /// All devices between hosts, the best first.
+        WeftAll = "Weft xdp,udp,tcp",
+        /// What it does unless told.
+        WeftDefault = "Weft default",
+        WeftUdp = "Weft udp",
+        WeftTcp = "Weft tcp",
+        /// As `WeftAll` and `WeftDefault`, encrypted.
+        WeftAllEncrypted = "xdp,udp,tcp encrypted",
+        WeftEncrypted = "default encrypted",
+        MpichOfi = "MPICH ofi",
+        MpichUcx = "MPICH ucx",
+        /// An unmodified program's connection with the library preloaded.
+        WeftSock = "Weft sock",
+        /// The same, where the rendezvous of both hosts have lanes.
+        WeftSockLane = "Weft sock, lanes",
+        KernelTcp = "kernel TCP",
+        PolledTcp = "TCP polled",
+    }
 }
 
 impl Way {
-    /// In the order of the table.
-    pub const ALL: [Way; 13] = [
-        Way::WeftXdp,
-        Way::WeftAll,
-        Way::WeftDefault,
-        Way::WeftUdp,
-        Way::WeftTcp,
-        Way::WeftAllEncrypted,
-        Way::WeftEncrypted,
-        Way::MpichOfi,
-        Way::MpichUcx,
-        Way::WeftSock,
-        Way::WeftSockLane,
-        Way::KernelTcp,
-        Way::PolledTcp,
-    ];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Way::WeftXdp => "Weft xdp",
-            Way::WeftAll => "Weft xdp,udp,tcp",
-            Way::WeftDefault => "Weft default",
-            Way::WeftUdp => "Weft udp",
-            Way::WeftTcp => "Weft tcp",
-            Way::WeftAllEncrypted => "xdp,udp,tcp encrypted",
-            Way::WeftEncrypted => "default encrypted",
-            Way::MpichOfi => "MPICH ofi",
-            Way::MpichUcx => "MPICH ucx",
-            Way::WeftSock => "Weft sock",
-            Way::WeftSockLane => "Weft sock, lanes",
-            Way::KernelTcp => "kernel TCP",
-            Way::PolledTcp => "TCP polled",
-        }
-    }
-
     /// Whose MPI this is, if it is MPI.
     pub fn library(self) -> Option<Name> {
         match self {

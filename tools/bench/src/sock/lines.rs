@@ -3,30 +3,19 @@
 use crate::format::Unit;
 use serde::Serialize;
 
-/// A column of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// With the library preloaded.
-    Weft,
-    /// Kernel TCP, as programs use it.
-    Kernel,
-    /// Kernel TCP, asked again and again without waiting.
-    Polled,
-    /// A Unix stream socket.
-    Unix,
-}
-
-impl Way {
-    pub const ALL: [Way; 4] = [Way::Weft, Way::Kernel, Way::Polled, Way::Unix];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Way::Weft => "Weft",
-            Way::Kernel => "kernel TCP",
-            Way::Polled => "TCP polled",
-            Way::Unix => "Unix socket",
-        }
+named! {
+    /// A column of the table.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Way {
+        /// With the library preloaded.
+        Weft = "Weft",
+        /// Kernel TCP, as programs use it.
+        Kernel = "kernel TCP",
+        /// Kernel TCP, asked again and again without waiting.
+        Polled = "TCP polled",
+        /// A Unix stream socket.
+        Unix = "Unix socket",
     }
 }
 
