@@ -7,85 +7,84 @@ use anyhow::{Result, bail};
 
 use crate::command::Program;
 
-/// Something outside the repository that a command needs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Need {
-    CCompiler,
-    CxxCompiler,
-    FortranCompiler,
-    PkgConfig,
-    LibPng,
-    CMake,
-    Make,
-    PythonVenv,
-    Scalapack,
-    MpichFortran,
-    NetPipe,
-    IpRoute,
-    Redis,
-    Nginx,
-    Wrk,
-    Curl,
-    Memcached,
-    Postgres,
-    Iperf,
-    Sockperf,
-    Socat,
-    Dnsmasq,
-    Nsd,
-    Knot,
-    Dig,
-    Python,
-    Node,
-    Java,
-    Pvm,
-    OmniOrb,
-    Slurm,
-    Munge,
-    Pmi2,
-    Pmix,
-    OpenSsh,
+/// The enum of needs, each with Debian's package, whether it is there, and what it is needed for.
+macro_rules! needs {
+    ($($need:ident: $package:literal, $is_there:expr, $why:literal;)*) => {
+        /// Something outside the repository that a command needs.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Need {
+            $($need,)*
+        }
+
+        impl Need {
+            const ALL: &[Need] = &[$(Need::$need,)*];
+
+            /// Debian's package and what it is needed for.
+            fn package(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Need::$need => ($package, $why),)*
+                }
+            }
+
+            fn is_there(self) -> bool {
+                match self {
+                    $(Need::$need => $is_there,)*
+                }
+            }
+        }
+    };
+}
+
+needs! {
+    CCompiler: "gcc", on_path("cc"), "compiles C programs for `weft cc`";
+    CxxCompiler: "g++", on_path("c++"), "compiles C++ programs for `weft c++`";
+    FortranCompiler: "gfortran", on_path("gfortran"), "compiles Fortran programs for `weft fc`";
+    PkgConfig: "pkg-config", on_path("pkg-config"), "finds libpng for the heat program";
+    LibPng: "libpng-dev", Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
+        "the heat program reads and writes its pictures with it";
+    CMake: "cmake", on_path("cmake"), "a test builds a CMake project with our compiler commands";
+    Make: "make", on_path("make"), "CMake builds with it";
+    PythonVenv: "python3-venv", Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
+        "`weft bench` keeps the other libraries in a Python environment";
+    Scalapack: "scalapack-mpi-test", Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu").exists(),
+        "MPI programs with an answer to check, built by Debian for MPICH";
+    MpichFortran: "libmpich-dev", Path::new("/usr/include/x86_64-linux-gnu/mpich/mpif.h").is_file(),
+        "a Fortran program is compiled for MPICH's own library";
+    NetPipe: "netpipe-mpich2", on_path("NPmpich2"), "an MPI program built by Debian for MPICH";
+    IpRoute: "iproute2", on_path("ip"), "tests between hosts make network namespaces with `ip`";
+    Redis: "redis-server", on_path("redis-server"), "the socket tests load it with redis-benchmark";
+    Nginx: "nginx", on_path("nginx"), "the socket tests fetch files from it";
+    Wrk: "wrk", on_path("wrk"), "loads nginx in the socket tests";
+    Curl: "curl", on_path("curl"), "fetches files in the socket tests";
+    Memcached: "memcached", on_path("memcached"), "the socket tests store and fetch with it";
+    Postgres: "postgresql",
+        std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some()),
+        "the socket tests load it with pgbench";
+    Iperf: "iperf3", on_path("iperf3"), "streams in the socket tests";
+    Sockperf: "sockperf", on_path("sockperf"), "ping-pongs in the socket tests";
+    Socat: "socat", on_path("socat"), "passes streams on in the socket tests";
+    Dnsmasq: "dnsmasq-base", Path::new("/usr/sbin/dnsmasq").is_file(), "answers names in the socket tests";
+    Nsd: "nsd", Path::new("/usr/sbin/nsd").is_file(), "a test publishes a cluster with it";
+    Knot: "knot", Path::new("/usr/sbin/knotd").is_file(), "a test hands the zone of a cluster on to it";
+    Dig: "bind9-dnsutils", on_path("dig"), "asks for names in the socket tests";
+    Python: "python3", on_path("python3"), "runs servers and clients of the socket tests";
+    Node: "nodejs", on_path("node"), "runs a web server and its client in the socket tests";
+    Java: "default-jdk-headless", on_path("javac"), "runs a web server and its client in the socket tests";
+    Pvm: "pvm-dev", on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
+        "daemons and tasks of the socket tests";
+    OmniOrb: "omniorb-doc", Path::new("/usr/lib/omniorb/examples/echo/eg2_clt").is_file(),
+        "objects and clients of the socket tests, built by Debian";
+    Slurm: "slurm-wlm", ["slurmctld", "slurmd", "srun", "salloc"].into_iter().all(on_path),
+        "jobs in an allocation of Slurm, and our programs under srun";
+    Munge: "munge", on_path("munged"), "Slurm knows its users by it";
+    Pmi2: "libpmi2-0-dev", Path::new("/usr/include/slurm/pmi2.h").is_file(),
+        "a program that speaks PMI-2 is started by `weft run`";
+    Pmix: "libpmix-dev", Path::new("/usr/lib/x86_64-linux-gnu/pmix2/include/pmix.h").is_file(),
+        "our programs speak by it with launchers that speak PMIx, and `weft run` with others";
+    OpenSsh: "openssh-server", on_path("sshd"), "jobs between hosts are started over it";
 }
 
 impl Need {
-    const ALL: [Need; 35] = [
-        Need::CCompiler,
-        Need::CxxCompiler,
-        Need::FortranCompiler,
-        Need::PkgConfig,
-        Need::LibPng,
-        Need::CMake,
-        Need::Make,
-        Need::PythonVenv,
-        Need::Scalapack,
-        Need::MpichFortran,
-        Need::NetPipe,
-        Need::IpRoute,
-        Need::Redis,
-        Need::Nginx,
-        Need::Wrk,
-        Need::Curl,
-        Need::Memcached,
-        Need::Postgres,
-        Need::Iperf,
-        Need::Sockperf,
-        Need::Socat,
-        Need::Dnsmasq,
-        Need::Nsd,
-        Need::Knot,
-        Need::Dig,
-        Need::Python,
-        Need::Node,
-        Need::Java,
-        Need::Pvm,
-        Need::OmniOrb,
-        Need::Slurm,
-        Need::Munge,
-        Need::Pmi2,
-        Need::Pmix,
-        Need::OpenSsh,
-    ];
-
     /// The programs that the stage `sockets` runs as they are.
     pub const NETWORK_PROGRAMS: &[Need] = &[
         Need::CCompiler,
@@ -115,93 +114,6 @@ impl Need {
     pub const LAUNCHERS: &[Need] = &[Need::PythonVenv, Need::Slurm, Need::Munge, Need::Pmi2, Need::Pmix];
     /// The name servers that the stage `programs` gives our zones to.
     pub const NAME_SERVERS: &[Need] = &[Need::Nsd, Need::Knot];
-
-    /// Debian's package and what it is needed for.
-    fn package(self) -> (&'static str, &'static str) {
-        match self {
-            Need::CCompiler => ("gcc", "compiles C programs for `weft cc`"),
-            Need::CxxCompiler => ("g++", "compiles C++ programs for `weft c++`"),
-            Need::FortranCompiler => ("gfortran", "compiles Fortran programs for `weft fc`"),
-            Need::PkgConfig => ("pkg-config", "finds libpng for the heat program"),
-            Need::LibPng => ("libpng-dev", "the heat program reads and writes its pictures with it"),
-            Need::CMake => ("cmake", "a test builds a CMake project with our compiler commands"),
-            Need::Make => ("make", "CMake builds with it"),
-            Need::Scalapack => {
-                ("scalapack-mpi-test", "MPI programs with an answer to check, built by Debian for MPICH")
-            }
-            Need::MpichFortran => ("libmpich-dev", "a Fortran program is compiled for MPICH's own library"),
-            Need::NetPipe => ("netpipe-mpich2", "an MPI program built by Debian for MPICH"),
-            Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
-            Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
-            Need::Redis => ("redis-server", "the socket tests load it with redis-benchmark"),
-            Need::Nginx => ("nginx", "the socket tests fetch files from it"),
-            Need::Wrk => ("wrk", "loads nginx in the socket tests"),
-            Need::Curl => ("curl", "fetches files in the socket tests"),
-            Need::Memcached => ("memcached", "the socket tests store and fetch with it"),
-            Need::Postgres => ("postgresql", "the socket tests load it with pgbench"),
-            Need::Iperf => ("iperf3", "streams in the socket tests"),
-            Need::Sockperf => ("sockperf", "ping-pongs in the socket tests"),
-            Need::Socat => ("socat", "passes streams on in the socket tests"),
-            Need::Dnsmasq => ("dnsmasq-base", "answers names in the socket tests"),
-            Need::Nsd => ("nsd", "a test publishes a cluster with it"),
-            Need::Knot => ("knot", "a test hands the zone of a cluster on to it"),
-            Need::Dig => ("bind9-dnsutils", "asks for names in the socket tests"),
-            Need::Python => ("python3", "runs servers and clients of the socket tests"),
-            Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
-            Need::Pvm => ("pvm-dev", "daemons and tasks of the socket tests"),
-            Need::OmniOrb => ("omniorb-doc", "objects and clients of the socket tests, built by Debian"),
-            Need::Slurm => ("slurm-wlm", "jobs in an allocation of Slurm, and our programs under srun"),
-            Need::Munge => ("munge", "Slurm knows its users by it"),
-            Need::Pmi2 => ("libpmi2-0-dev", "a program that speaks PMI-2 is started by `weft run`"),
-            Need::Pmix => {
-                ("libpmix-dev", "our programs speak by it with launchers that speak PMIx, and `weft run` with others")
-            }
-            Need::OpenSsh => ("openssh-server", "jobs between hosts are started over it"),
-            Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
-        }
-    }
-
-    fn is_there(self) -> bool {
-        match self {
-            Need::CCompiler => on_path("cc"),
-            Need::CxxCompiler => on_path("c++"),
-            Need::FortranCompiler => on_path("gfortran"),
-            Need::PkgConfig => on_path("pkg-config"),
-            Need::LibPng => Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
-            Need::CMake => on_path("cmake"),
-            Need::Make => on_path("make"),
-            Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
-            Need::IpRoute => on_path("ip"),
-            Need::Scalapack => Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu").exists(),
-            Need::MpichFortran => Path::new("/usr/include/x86_64-linux-gnu/mpich/mpif.h").is_file(),
-            Need::NetPipe => on_path("NPmpich2"),
-            Need::Redis => on_path("redis-server"),
-            Need::Nginx => on_path("nginx"),
-            Need::Wrk => on_path("wrk"),
-            Need::Curl => on_path("curl"),
-            Need::Memcached => on_path("memcached"),
-            Need::Postgres => {
-                std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some())
-            }
-            Need::Iperf => on_path("iperf3"),
-            Need::Sockperf => on_path("sockperf"),
-            Need::Socat => on_path("socat"),
-            Need::Dnsmasq => Path::new("/usr/sbin/dnsmasq").is_file(),
-            Need::Nsd => Path::new("/usr/sbin/nsd").is_file(),
-            Need::Knot => Path::new("/usr/sbin/knotd").is_file(),
-            Need::Dig => on_path("dig"),
-            Need::Python => on_path("python3"),
-            Need::Node => on_path("node"),
-            Need::Java => on_path("javac"),
-            Need::OmniOrb => Path::new("/usr/lib/omniorb/examples/echo/eg2_clt").is_file(),
-            Need::Slurm => ["slurmctld", "slurmd", "srun", "salloc"].into_iter().all(on_path),
-            Need::Munge => on_path("munged"),
-            Need::Pmi2 => Path::new("/usr/include/slurm/pmi2.h").is_file(),
-            Need::Pmix => Path::new("/usr/lib/x86_64-linux-gnu/pmix2/include/pmix.h").is_file(),
-            Need::OpenSsh => on_path("sshd"),
-            Need::Pvm => on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
-        }
-    }
 }
 
 /// How packages can be installed here.
@@ -238,13 +150,13 @@ pub fn provide(needs: &[Need]) -> Result<()> {
 /// Prints what is there and what is not; whether nothing is missing (any more).
 pub fn doctor(install: bool) -> Result<bool> {
     if install {
-        provide(&Need::ALL)?;
+        provide(Need::ALL)?;
     }
     for need in Need::ALL {
         let (package, why) = need.package();
         println!("{:<8} {package:<20} {why}", if need.is_there() { "there" } else { "missing" });
     }
-    Ok(missing(&Need::ALL).is_empty())
+    Ok(missing(Need::ALL).is_empty())
 }
 
 fn missing(needs: &[Need]) -> BTreeSet<Need> {
