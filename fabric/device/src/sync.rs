@@ -10,93 +10,72 @@ pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The orderings that something depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
-    PublishCellStore,
-    PublishCellLoad,
-    ReturnCreditStore,
-    ReturnCreditLoad,
-    ReturnBulkStore,
-    ReturnBulkLoad,
+/// The orderings that something depends on, with the names that `WEFT_WEAKEN` knows them by.
+macro_rules! labels {
+    ($($(#[$doc:meta])* $label:ident = $name:literal,)+) => {
+        /// An ordering that something depends on.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Label {
+            $($(#[$doc])* $label,)+
+        }
+
+        #[cfg(loom)]
+        impl Label {
+            pub const ALL: &[(Self, &'static str)] = &[$((Self::$label, $name),)+];
+        }
+    };
+}
+
+labels! {
+    PublishCellStore = "publish-cell-store",
+    PublishCellLoad = "publish-cell-load",
+    ReturnCreditStore = "return-credit-store",
+    ReturnCreditLoad = "return-credit-load",
+    ReturnBulkStore = "return-bulk-store",
+    ReturnBulkLoad = "return-bulk-load",
     /// The sender's barrier between its cell and its look at bit and doorbell.
-    AnnounceSender,
+    AnnounceSender = "announce-sender",
     /// The sender's barrier between joining the active set and its look at the doorbell.
-    JoinActiveSender,
+    JoinActiveSender = "join-active-sender",
     /// The owner's barrier between clearing bits, lying down, and its look at the rings.
-    LieDownOwner,
+    LieDownOwner = "lie-down-owner",
     /// The consumer's barrier between returning credits and its look at the starved flag.
-    StarvedConsumer,
-    FinishChunk,
-    StreamHeadStore,
-    StreamHeadLoad,
-    StreamTailStore,
-    StreamTailLoad,
-    StreamModeStore,
-    StreamModeLoad,
+    StarvedConsumer = "starved-consumer",
+    FinishChunk = "finish-chunk",
+    StreamHeadStore = "stream-head-store",
+    StreamHeadLoad = "stream-head-load",
+    StreamTailStore = "stream-tail-store",
+    StreamTailLoad = "stream-tail-load",
+    StreamModeStore = "stream-mode-store",
+    StreamModeLoad = "stream-mode-load",
     /// A publisher's barrier between head (or tail) and its look at who sleeps.
-    StreamPublisher,
+    StreamPublisher = "stream-publisher",
     /// A sleeper's barrier between arming and its last look.
-    StreamSleeper,
+    StreamSleeper = "stream-sleeper",
     /// A publisher's barrier between marking a slot active and its look at the set's bell.
-    StreamMarker,
+    StreamMarker = "stream-marker",
     /// The receiver's barrier between saying that it reads the kernel and its look at the mode.
-    StreamReader,
+    StreamReader = "stream-reader",
     /// The sender's barrier between the final mode and its look at who reads the kernel.
-    StreamFinal,
+    StreamFinal = "stream-final",
     /// The sender's barrier between saying that it sends and its look at the receiver's wish.
-    StreamSending,
+    StreamSending = "stream-sending",
     /// The receiver's barrier between its wish and its look at the sender.
-    StreamWish,
-    DatagramHeadStore,
-    DatagramHeadLoad,
-    DatagramTailStore,
-    DatagramTailLoad,
+    StreamWish = "stream-wish",
+    DatagramHeadStore = "datagram-head-store",
+    DatagramHeadLoad = "datagram-head-load",
+    DatagramTailStore = "datagram-tail-store",
+    DatagramTailLoad = "datagram-tail-load",
     /// The sender's barrier between saying that it is inside and its look at the gate.
-    DatagramSending,
+    DatagramSending = "datagram-sending",
     /// The receiver's barrier between closing the gate and its look at who is inside.
-    DatagramGate,
-    DatagramLeaveStore,
-    DatagramLeaveLoad,
+    DatagramGate = "datagram-gate",
+    DatagramLeaveStore = "datagram-leave-store",
+    DatagramLeaveLoad = "datagram-leave-load",
 }
 
 #[cfg(loom)]
 impl Label {
-    pub const ALL: [(Self, &'static str); 32] = [
-        (Self::PublishCellStore, "publish-cell-store"),
-        (Self::PublishCellLoad, "publish-cell-load"),
-        (Self::ReturnCreditStore, "return-credit-store"),
-        (Self::ReturnCreditLoad, "return-credit-load"),
-        (Self::ReturnBulkStore, "return-bulk-store"),
-        (Self::ReturnBulkLoad, "return-bulk-load"),
-        (Self::AnnounceSender, "announce-sender"),
-        (Self::JoinActiveSender, "join-active-sender"),
-        (Self::LieDownOwner, "lie-down-owner"),
-        (Self::StarvedConsumer, "starved-consumer"),
-        (Self::FinishChunk, "finish-chunk"),
-        (Self::StreamHeadStore, "stream-head-store"),
-        (Self::StreamHeadLoad, "stream-head-load"),
-        (Self::StreamTailStore, "stream-tail-store"),
-        (Self::StreamTailLoad, "stream-tail-load"),
-        (Self::StreamModeStore, "stream-mode-store"),
-        (Self::StreamModeLoad, "stream-mode-load"),
-        (Self::StreamPublisher, "stream-publisher"),
-        (Self::StreamSleeper, "stream-sleeper"),
-        (Self::StreamMarker, "stream-marker"),
-        (Self::StreamReader, "stream-reader"),
-        (Self::StreamFinal, "stream-final"),
-        (Self::StreamSending, "stream-sending"),
-        (Self::StreamWish, "stream-wish"),
-        (Self::DatagramHeadStore, "datagram-head-store"),
-        (Self::DatagramHeadLoad, "datagram-head-load"),
-        (Self::DatagramTailStore, "datagram-tail-store"),
-        (Self::DatagramTailLoad, "datagram-tail-load"),
-        (Self::DatagramSending, "datagram-sending"),
-        (Self::DatagramGate, "datagram-gate"),
-        (Self::DatagramLeaveStore, "datagram-leave-store"),
-        (Self::DatagramLeaveLoad, "datagram-leave-load"),
-    ];
-
     fn is_weakened(self) -> bool {
         static WEAKENED: std::sync::OnceLock<Option<Label>> = std::sync::OnceLock::new();
         let weakened = WEAKENED.get_or_init(|| {

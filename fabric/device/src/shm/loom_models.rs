@@ -327,7 +327,7 @@ fn model_a_chunk_has_one_copier_and_a_late_one_finds_nothing() {
 fn each_weakened_ordering_fails_a_model() {
     let program = std::env::current_exe().expect("this program");
     let mut useless = Vec::new();
-    for (_, name) in Label::ALL {
+    for &(_, name) in Label::ALL {
         let output = std::process::Command::new(&program)
             .args(["loom_models::model_", "--test-threads=2"])
             .env("WEFT_WEAKEN", name)
