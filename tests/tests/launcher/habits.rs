@@ -94,12 +94,35 @@ fn programs_come_from_a_configuration_file() {
 fn host_files_of_the_others_give_slots() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("hosts");
-    for line in ["localhost slots=2 max_slots=4", "localhost:2 ifname=lo", "localhost\nlocalhost # twice"] {
+    for line in ["localhost slots = 2 max_slots=4", "localhost:2 ifname=lo", "localhost\nlocalhost # twice"] {
         std::fs::write(&file, format!("# hosts\n{line}\n")).unwrap();
         let done =
             finish(front("mpiexec", "-machinefile").arg(&file).args(["sh", "-c", "echo $PMI_RANK of $PMI_SIZE"]));
         assert_eq!(lines_sorted(&done.out), TWO, "{line}: {}", done.err);
     }
+}
+
+#[test]
+fn all_wrong_lines_of_a_host_file_are_told_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("hosts");
+    std::fs::write(&file, "localhost slot=2\nlocalhost\nlocalhost 4\nlocalhost slots=two\n").unwrap();
+    let done = finish(front("mpiexec", "-hostfile").arg(&file).arg("true"));
+    assert_eq!(done.code, 2, "{}", done.err);
+    for told in ["line 1: 'slot=2' is not understood", "line 3: '4' is not", "line 4: ", "HOST slots=SLOTS"] {
+        assert!(done.err.contains(told), "{told}: {}", done.err);
+    }
+}
+
+#[test]
+fn this_host_is_not_reached_by_a_launch_command_unless_one_is_named() {
+    let script = ["sh", "-c", "echo $PMI_RANK of $PMI_SIZE"];
+    let mut command = weft();
+    let done = finish(command.args(["run", "--hosts", "localhost:2"]).args(script).env_remove("WEFT_LAUNCH"));
+    assert_eq!(lines_sorted(&done.out), TWO, "{}", done.err);
+    let launch = ["run", "--hosts", "localhost:2", "--launch", "sh -c 'echo called {host} >&2; exit 3' {host}"];
+    let done = finish(weft().args(launch).arg("true"));
+    assert!(done.code == 1 && done.err.contains("called localhost"), "{}", done.err);
 }
 
 #[test]

@@ -31,14 +31,36 @@ pub fn read_node_list(option: &str, given: &str) -> Result<Listed, Slip> {
 /// Reads lines such as `host`, `host:4`, `host slots=4 max_slots=8` or `host cpu=4`, with comments after `#`.
 pub fn read_file(option: &str, file: &str) -> Result<Listed, Slip> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{option} '{file}' cannot be read: {error}"))?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let host = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?;
-        let slots = words.find_map(|word| word.strip_prefix("slots=").or_else(|| word.strip_prefix("cpu=")));
-        Some(slots.map_or(name.to_owned(), |slots| format!("{name}:{slots}")))
-    };
-    gather(&format!("{option} {file}"), lines.filter_map(host))
+    let option = format!("{option} {file}");
+    let (mut hosts, mut slips) = (Vec::new(), Vec::new());
+    for (at, line) in text.lines().enumerate() {
+        match host_of(line) {
+            Ok(host) => hosts.extend(host),
+            Err(slip) => slips.push(format!("line {}: {slip}", at + 1)),
+        }
+    }
+    match slips.is_empty() {
+        true => gather(&option, hosts.into_iter()),
+        false => Err(format!("{option}: {}; a line is HOST, HOST:SLOTS or HOST slots=SLOTS", slips.join("; "))),
+    }
+}
+
+/// The host of a line, as `NAME` or `NAME:SLOTS`; none in an empty one. What other launchers have besides, and Weft needs
+/// not, is left out.
+fn host_of(line: &str) -> Result<Option<String>, Slip> {
+    const NOT_NEEDED: [&str; 6] = ["max_slots", "max-slots", "ifname", "username", "user", "port"];
+    let line = line.split('#').next().unwrap_or_default().split('=').map(str::trim).collect::<Vec<_>>().join("=");
+    let mut words = line.split_whitespace();
+    let Some(name) = words.next() else { return Ok(None) };
+    let mut host = name.to_owned();
+    for word in words {
+        match word.split_once('=') {
+            Some(("slots" | "cpu", slots)) => host = format!("{name}:{slots}"),
+            Some((key, _)) if NOT_NEEDED.contains(&key) => {}
+            _ => return Err(format!("'{word}' is not understood")),
+        }
+    }
+    parse_list(&host).map(|_| Some(host)).map_err(|error| error.to_string())
 }
 
 fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<Listed, Slip> {

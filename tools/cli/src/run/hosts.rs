@@ -3,7 +3,7 @@
 use super::room::{self, JobRoom, Wishes};
 use crate::cluster::file;
 use crate::defaults::Defaults;
-use crate::reach::{are_here, batch, launch_of_environment};
+use crate::reach::{LAUNCH_VARIABLE, are_here, batch, launch_of_environment};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -87,7 +87,8 @@ pub struct Given {
 
 /// Where hosts come from.
 enum HostSource {
-    Listed,
+    /// By the user, who may have said as well how they are reached.
+    Listed { with_launch: bool },
     /// Of which cluster, if its daemons are to be asked for room.
     Partition(Box<Partition>, Option<String>),
     /// With the ranks that were asked for there.
@@ -117,8 +118,9 @@ impl HostArguments {
                 (parse_list(list).map_err(|error| vec![format!("--hosts: {error}")])?, "--hosts".to_owned())
             }
         };
+        let with_launch = self.launch.is_some() || std::env::var_os(LAUNCH_VARIABLE).is_some();
         let launch = self.launch.clone().map_or_else(launch_of_environment, Ok)?;
-        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Listed)))
+        Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Listed { with_launch })))
     }
 
     /// As the environment says, where the command line names no hosts: a partition, or what a batch system has given.
@@ -187,7 +189,7 @@ impl Given {
     pub fn ranks(&self) -> usize {
         let wanted = ranks_wanted(&self.hosts, self.map);
         match &self.source {
-            HostSource::Listed => wanted,
+            HostSource::Listed { .. } => wanted,
             HostSource::Partition(partition, _) => wanted.min(partition.most_ranks()),
             HostSource::Allocation(ranks) => wanted.min(ranks.unwrap_or(wanted)),
         }
@@ -225,7 +227,7 @@ impl Given {
         Ok(Some((room, Some(hosts))))
     }
 
-    /// The hosts of a job of so many ranks; none where that is this one, as the only one of a partition or allocation.
+    /// The hosts of a job of so many ranks; none where that is this one alone, and no launch command was named for it.
     pub fn spread(self, ranks: usize) -> Result<Option<Hosts>, Vec<String>> {
         let remedy = match self.source {
             HostSource::Allocation(_) => format!("; {ALLOCATION_REMEDY}"),
@@ -242,7 +244,9 @@ impl Given {
                 let most = partition.most_ranks();
                 return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
             }
-            HostSource::Partition(..) | HostSource::Allocation(_) if are_here(&self.hosts) => return Ok(None),
+            HostSource::Listed { with_launch: true } => {}
+            // Nothing has to be reached, and this host may take no ssh from itself.
+            _ if are_here(&self.hosts) => return Ok(None),
             _ => {}
         }
         Ok(Some(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
