@@ -1,7 +1,7 @@
 //! A task's or a console's end of its connection to the daemon.
 
-use crate::door;
 use crate::code;
+use crate::door;
 use crate::frame::{Answer, Event, FrameStream, Introduction, Request, Told, VERSION, framed, read};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};

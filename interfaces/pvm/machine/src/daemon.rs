@@ -188,15 +188,21 @@ impl FirstDaemon {
     fn add_host(&mut self, number: u32, name: &str) {
         match self.start_far(name) {
             Ok(far) => drop(self.far.insert(number, far)),
-            Err(_) => self.machine.handle_seen(FIRST, Seen::HostDown { number, code: code::CANT_START }),
+            Err(error) => {
+                self.hand.write_log(format!("host '{name}' cannot be started: {error}\n").as_bytes());
+                self.machine.handle_seen(FIRST, Seen::HostDown { number, code: code::CANT_START });
+            }
         }
     }
 
-    fn start_far(&self, name: &str) -> io::Result<FarDaemon> {
+    fn start_far(&mut self, name: &str) -> io::Result<FarDaemon> {
         let mut command = (self.plan.far)(name)?;
         let (ours, theirs) = UnixStream::pair()?;
         let again = theirs.try_clone()?;
-        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::null());
+        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again));
+        // What a launch command complains of is for who looks why there is no host.
+        let log = self.hand.log().and_then(|log| log.try_clone().ok());
+        command.stderr(log.map_or_else(Stdio::null, Stdio::from));
         launch::end_with_us(&mut command);
         Ok(FarDaemon {
             child: command.spawn()?,
@@ -243,8 +249,11 @@ impl FirstDaemon {
     }
 
     fn lose_far(&mut self, number: u32) {
-        let Some(far) = self.far.remove(&number) else { return };
+        let Some(mut far) = self.far.remove(&number) else { return };
         let code = if far.is_up { code::HOST_FAIL } else { code::CANT_START };
+        if let (false, Ok(Some(status))) = (far.is_up, far.child.try_wait()) {
+            self.hand.write_log(format!("the command that starts a host has ended with {status}\n").as_bytes());
+        }
         self.machine.handle_seen(FIRST, Seen::HostDown { number, code });
     }
 }

@@ -214,14 +214,16 @@ impl Hand {
     }
 
     /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it.
-    fn write_log(&mut self, line: &[u8]) {
+    pub fn log(&mut self) -> Option<&mut File> {
         if self.log.is_none() {
             let folder = std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned());
             self.log = open_log(&Path::new(&folder).join(format!("pvml.{}", door::suffix())));
         }
-        if let Some(log) = &mut self.log {
-            let _ = log.write_all(line);
-        }
+        self.log.as_mut()
+    }
+
+    pub fn write_log(&mut self, line: &[u8]) {
+        let _ = self.log().map(|log| log.write_all(line));
     }
 
     /// Ends all processes; those that do not end when asked to are killed.

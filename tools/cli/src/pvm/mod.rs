@@ -55,7 +55,7 @@ pub fn main(given: &MachineArguments) -> Result<i32> {
     } else {
         let lines = given.hosts.as_deref().map(|file| {
             let text = std::fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-            Ok::<_, anyhow::Error>(hostfile::read(&text))
+            hostfile::read(&text).map_err(|wrong| anyhow::anyhow!("'{}': {wrong}", file.display()))
         });
         let lines = lines.transpose()?.unwrap_or_default();
         start(given, given.stay || !given.start)?;

@@ -84,7 +84,7 @@ fn meaning(code: i32) -> &'static str {
         code::HOST_FAIL => "Host failed",
         code::OUT_OF_RES => "Out of resources",
         code::DUP_HOST => "Duplicate host",
-        code::CANT_START => "Can't start pvmd",
+        code::CANT_START => "Can't start its daemon: pvml.UID in /tmp or PVM_TMP says why",
         code::NO_TASK => "No such task",
         code::NOT_FOUND => "Not Found",
         _ => "Error",
@@ -134,6 +134,9 @@ impl Console {
     }
 
     fn help(&mut self, words: &[String]) -> Result<NextStep> {
+        if let Some(unknown) = words.iter().find(|word| ALL.iter().all(|command| command.name != **word)) {
+            bail!("'{unknown}' is no command; help shows all");
+        }
         ALL.iter()
             .filter(|command| words.iter().all(|word| command.name == word))
             .for_each(|command| println!("{command}"));
@@ -251,12 +254,15 @@ impl Console {
 
     fn signal(&mut self, words: &[String]) -> Result<NextStep> {
         let (number, tasks) = some(words, "signal, and task")?.split_first().context("of which signal?")?;
-        self.send_signal(number.parse().with_context(|| format!("'{number}' is no number of a signal"))?, tasks)
+        self.send_signal(number.parse().ok().with_context(|| format!("'{number}' is no number of a signal"))?, tasks)
     }
 
     fn send_signal(&mut self, signal: i32, tasks: &[String]) -> Result<NextStep> {
         for word in tasks {
-            let code = self.code(&Request::Signal { tid: task(word)?, signal })?;
+            // Signals to tasks that are gone are no error of PVM's; who types one wants to know.
+            let tid = task(word)?;
+            let status = self.code(&Request::TaskStatus { tid })?;
+            let code = if status < 0 { status } else { self.code(&Request::Signal { tid, signal })? };
             if code < 0 {
                 println!("{word}: {}", meaning(code));
             }
@@ -290,8 +296,8 @@ impl Console {
         };
         let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places =
-            std::env::split_paths(&path).map(|folder| ByteString(folder.into_os_string().into_vec())).collect();
+        let folders = std::env::split_paths(&path).map(|folder| ByteString(folder.into_os_string().into_vec()));
+        let places = folders.chain([ByteString(directory.clone())]).collect();
         let program = Program {
             file: ByteString::from(given.file.as_str()),
             arguments: bytes(&given.arguments),
@@ -312,7 +318,11 @@ impl Console {
                 }
                 println!("{} successful", code.max(0));
                 for tid in tids {
-                    if tid > 0 { println!("t{tid:x}") } else { println!("{}", meaning(tid)) }
+                    match tid {
+                        1.. => println!("t{tid:x}"),
+                        code::NO_FILE => println!("No such file: '{}', in PATH or in this folder", given.file),
+                        _ => println!("{}", meaning(tid)),
+                    }
                 }
             }
             other => bail!("the daemon answers {other:?}"),
@@ -398,6 +408,9 @@ impl Console {
 
     fn groups(&mut self, _: &[String]) -> Result<NextStep> {
         let Answer::Names { names } = self.ask(&Request::Groups)? else { return Ok(NextStep::Command) };
+        if names.is_empty() {
+            println!("no groups");
+        }
         for of in names {
             let members: Vec<String> = of.owners.iter().map(|tid| format!("t{tid:x}")).collect();
             println!("{:<24} {}", of.name.text(), members.join(" "));

@@ -92,7 +92,11 @@ impl Console {
                     match editor.key(*byte, &self.names()) {
                         EditedKey::None => {}
                         EditedKey::Line(line) if self.run_line(&line) == NextStep::Quit => return Ok(()),
-                        EditedKey::Line(_) => self.prompt(&editor),
+                        EditedKey::Line(_) => {
+                            self.prompt(&editor);
+                            // With the answer to a command may have come what nothing will tell of again.
+                            self.listen(&editor)?;
+                        }
                         EditedKey::End => {
                             println!();
                             return Ok(());
