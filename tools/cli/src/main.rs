@@ -29,6 +29,7 @@ mod tune;
 
 use anyhow::Result;
 use cc::Language;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use fronts::{mpiexec, parallel, srun};
 use std::ffi::{OsStr, OsString};
@@ -264,12 +265,16 @@ fn parse<P: Parser + Send>(words: &[OsString]) -> Result<P, clap::Error> {
     })
 }
 
-/// Ends with one line that says what is wrong with the command line; help and version are printed as they are.
+/// Ends with one line that says what is wrong with the command line; help, also where nothing was asked for, and version are
+/// printed as they are.
 fn refuse(front: &str, error: &clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
     }
-    eprintln!("{front}: {}", one_line(&error.to_string()));
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{error}"),
+        _ => eprintln!("{front}: {}", one_line(&error.to_string())),
+    }
     std::process::exit(EXIT_USAGE)
 }
 
@@ -277,7 +282,8 @@ fn refuse(front: &str, error: &clap::Error) -> ! {
 fn one_line(message: &str) -> String {
     let paragraphs = message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let wanted = paragraphs.enumerate().filter(|(at, text)| *at == 0 || is_hint(text));
-    let text = wanted.map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+    let wanted = wanted.map(|(_, text)| text.split(" tip: to pass").next().unwrap_or_default().to_owned());
+    let text = wanted.collect::<Vec<_>>().join("; ");
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
@@ -296,6 +302,9 @@ mod tests {
         let line = one_line(&error.to_string());
         assert!(line.starts_with("unexpected argument '--tag-outptu' found"), "{line}");
         assert!(line.contains("'--tag-output'") && !line.contains('\n'), "{line}");
+        let error = Cli::try_parse_from(["weft", "sock", "--statz", "true"]).err().expect("unknown option");
+        let line = one_line(&error.to_string());
+        assert!(line.ends_with("a similar argument exists: '--stats'"), "{line}");
     }
 
     #[test]

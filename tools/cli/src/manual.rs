@@ -101,8 +101,21 @@ fn write(folder: &Path, name: &str, page: &[u8]) -> Result<()> {
 }
 
 /// Writes what makes this shell complete our command line.
-pub fn completions(mut command: clap::Command, shell: Shell, out: &mut impl Write) {
-    clap_complete::generate(shell, &mut command, "weft", out);
+pub fn completions(command: clap::Command, shell: Shell, out: &mut impl Write) {
+    clap_complete::generate(shell, &mut visible(&command), "weft", out);
+}
+
+/// What help tells of a command, and nothing of what only our own programs use.
+fn visible(command: &clap::Command) -> clap::Command {
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set()).map(visible);
+    let about = command.get_about().cloned().unwrap_or_default();
+    let aliases: Vec<String> = command.get_visible_aliases().map(str::to_owned).collect();
+    clap::Command::new(command.get_name().to_owned())
+        .about(about)
+        .visible_aliases(aliases)
+        .args(arguments)
+        .subcommands(below)
 }
 
 #[cfg(test)]

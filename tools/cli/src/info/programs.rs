@@ -1,5 +1,6 @@
 //! `weft info PROGRAM`: which libraries of ours a program was built for, and whether and how it runs with them.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use weft_agent::Abi;
 use weft_cluster::job::Program;
@@ -41,8 +42,13 @@ fn program(path: &Path) -> (String, bool) {
         Err(error) => return (error.to_string(), false),
     };
     let shown = path.display();
-    if let Err(error) = std::fs::File::open(&path) {
-        return (format!("{shown}: {error}"), false);
+    match first_bytes(&path) {
+        Err(error) => return (format!("{shown}: {error}"), false),
+        Ok(bytes) if bytes != *b"\x7fELF" => {
+            let what = if bytes.starts_with(b"#!") { "a script: ask about what it runs" } else { "no program" };
+            return (format!("{shown}: {what}"), false);
+        }
+        Ok(_) => {}
     }
     let needed = weft_agent::needed(&path);
     let mut answers: Vec<(String, bool)> = weft_agent::mpi_among(&needed).into_iter().map(mpi).collect();
@@ -52,6 +58,13 @@ fn program(path: &Path) -> (String, bool) {
     }
     let lines: Vec<String> = answers.iter().map(|(text, _)| format!("{shown}: built for {text}")).collect();
     (lines.join("\n"), answers.iter().all(|(_, runs)| *runs))
+}
+
+/// By which a program is known; 0 for those that a file does not have.
+fn first_bytes(path: &Path) -> std::io::Result<[u8; 4]> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(4).read_to_end(&mut bytes)?;
+    Ok(std::array::from_fn(|at| bytes.get(at).copied().unwrap_or_default()))
 }
 
 fn mpi((library, abi): (String, Abi)) -> (String, bool) {
