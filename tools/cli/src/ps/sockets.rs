@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weft_agent::rendezvous::{self, Survey};
 use weft_records::show::bytes;
-use weft_wire::stream::page::{COUNTER_NAMES, REASON_NAMES};
+use weft_wire::stream::page::{COUNTER_NAMES, REASON_MEANINGS, REASON_NAMES};
 
 /// How long a single look lasts: rates need two.
 const LOOK: Duration = Duration::from_millis(250);
@@ -151,8 +151,11 @@ impl Sockets {
         for process in &self.processes {
             let _ = write!(text, "{} {}: ", process.program, process.pid);
             counted(&mut text, &process.counters);
-            if process.waiting > 0 {
-                let _ = writeln!(text, "  {} wait for the other end, which may have no library", process.waiting);
+            // Most of those that wait have a reason of their own among the others.
+            let told = process.fallen_back.get("not preloaded").map_or(0, |times| *times);
+            match u64::from(process.waiting).saturating_sub(told) {
+                0 => {}
+                waiting => _ = writeln!(text, "  {waiting} waiting for the other end, which may have no library"),
             }
             stayed(&mut text, &process.fallen_back);
         }
@@ -202,7 +205,8 @@ fn counted(text: &mut String, counters: &BTreeMap<&'static str, u64>) {
 
 fn stayed(text: &mut String, fallen_back: &BTreeMap<&'static str, u64>) {
     for (reason, times) in fallen_back {
-        let _ = writeln!(text, "  {times} with the kernel: {reason}");
+        let at = REASON_NAMES.iter().position(|name| name == reason);
+        let _ = writeln!(text, "  {times} with the kernel: {}", at.map_or(*reason, |at| REASON_MEANINGS[at]));
     }
 }
 
@@ -243,7 +247,8 @@ mod tests {
         assert!(text.contains(far), "{text}");
         assert!(text.contains("2.0 KiB over shared memory, 30 B through the kernel"), "{text}");
         assert!(text.contains("  7 datagrams over shared memory\n"), "{text}");
-        assert!(text.contains("  3 with the kernel: stdio\n") && text.contains("  2 wait for the other end"), "{text}");
+        assert!(text.contains("  3 with the kernel: standard input and output on it\n"), "{text}");
+        assert!(text.contains("  2 waiting for the other end"), "{text}");
         assert!(text.ends_with("3 that have ended: 1 accelerated, 2.0 KiB over shared memory, 30 B through the kernel\n  7 datagrams over shared memory\n"), "{text}");
         assert!(Sockets::default().text().starts_with("no program"));
     }
