@@ -78,7 +78,8 @@ pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()>
     }
     let me = Peer(world.me());
     let endpoint = world.tables.endpoint(from).ok_or(bad("no such endpoint"))?;
-    let entry = endpoint.translation(index).ok_or(bad("nothing is mapped at this index of the endpoint: see AM_Map"))?;
+    let entry =
+        endpoint.translation(index).ok_or(bad("nothing is mapped at this index of the endpoint: see AM_Map"))?;
     let to = Peer(entry.name.rank);
     let mut head = MessageHead { tag: entry.tag, to: entry.name.id(), from, ..out.head(Purpose::Request) };
     endpoint.stats.sent(true, out.category, out.data(), FRONT_BYTES);

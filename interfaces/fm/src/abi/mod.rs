@@ -129,7 +129,10 @@ pub unsafe extern "C" fn FM_send_piece(stream: *mut *mut c_void, bytes: *const c
     let room = sending.most - sending.bytes.len();
     if length as usize > room || length > 0 && bytes.is_null() {
         drop(world);
-        return tell("FM_send_piece", &format!("a piece of {length} bytes, where the message has room for {room} more"));
+        return tell(
+            "FM_send_piece",
+            &format!("a piece of {length} bytes, where the message has room for {room} more"),
+        );
     }
     if length > 0 {
         // SAFETY: the caller's promise.
