@@ -18,101 +18,14 @@ the number that C programs get in its attribute number. Objects are unpickled: r
 """
 
 import ctypes
-import os
 import pickle
 from typing import Any, NamedTuple, Optional, Sequence
 
-ANY = -1
-
-# How long a call waits before Python looks after its signals, in milliseconds.
-_SLICE = 100
-
-
-class Error(Exception):
-    """What a call of the library answers; number is that of weft.h, such as STATE."""
-
-    def __init__(self, number: int, text: str):
-        super().__init__(text)
-        self.number = number
-
-
-STATE, ARGUMENT, PROCESS, PORT, TRUNCATED, LOST, NAME, TIMEOUT, MEMORY, SYSTEM, JOIN = range(-1, -12, -1)
-
-
-class _Message(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in ("process", "port", "tag", "reserved")] + [("length", ctypes.c_size_t)]
-
-
-class _Pick(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in ("port", "process", "tag")]
-
-
-class _Poll(ctypes.Structure):
-    _fields_ = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = [("words", ctypes.c_uint64 * 4)]
-
-
-def _load() -> ctypes.CDLL:
-    """The library that was installed with this file, or else the one that the linker finds."""
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "libweft.so.1")
-    library = ctypes.CDLL(beside if os.path.exists(beside) else "libweft.so.1")
-    library.weft_error.restype = ctypes.c_char_p
-    integer, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
-    arguments = {
-        "weft_send": [integer, integer, integer, pointer, size],
-        "weft_send_copy": [integer, integer, integer, pointer, size],
-        "weft_receive": [integer, integer, integer, pointer, size, pointer],
-        "weft_raw_send": [integer, pointer, size],
-        "weft_raw_receive": [integer, pointer, size],
-        "weft_register": [size, pointer, pointer],
-        "weft_put": [integer, pointer, ctypes.c_uint64, pointer, size],
-        "weft_get": [integer, pointer, ctypes.c_uint64, pointer, size],
-        "weft_port_address": [integer, pointer, size],
-        "weft_port_find": [ctypes.c_char_p, integer, pointer, pointer],
-        "weft_port_open_named": [ctypes.c_char_p],
-        "weft_group_join": [ctypes.c_char_p, integer],
-        "weft_group_send": [integer, pointer, size],
-        "weft_group_receive": [integer, pointer, size, integer, pointer],
-        "weft_group_members": [integer, pointer, integer],
-    }
-    for name, types in arguments.items():
-        getattr(library, name).argtypes = types
-    return library
-
-
-_library = _load()
-
-
-def _checked(answer: int) -> int:
-    if answer < 0:
-        raise Error(answer, (_library.weft_error() or b"").decode("utf-8", "replace"))
-    # A call may have taken in what a coroutine waits for.
-    if _watch is not None:
-        _watch.look_soon()
-    return answer
-
-
-def _readable(data: Any):
-    """Address and length of bytes to send, and what keeps them where they are."""
-    view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
-    if isinstance(view, memoryview) and not view.readonly and view.nbytes:
-        kept = (ctypes.c_char * view.nbytes).from_buffer(view)
-        return ctypes.addressof(kept), view.nbytes, kept
-    kept = bytes(view)
-    return ctypes.cast(ctypes.c_char_p(kept), ctypes.c_void_p).value, len(kept), kept
-
-
-def _writable(buffer: Any):
-    view = memoryview(buffer).cast("B")
-    if view.readonly:
-        raise TypeError("the buffer cannot be written")
-    if view.nbytes == 0:
-        return None, 0, None
-    kept = (ctypes.c_char * view.nbytes).from_buffer(view)
-    return ctypes.addressof(kept), view.nbytes, kept
+from . import calls as _calls
+from .calls import ANY, ARGUMENT, JOIN, LOST, MEMORY, NAME, PORT, PROCESS, STATE, SYSTEM, TIMEOUT, TRUNCATED, Error
+from .calls import SLICE as _SLICE, checked as _checked, library as _library
+from .calls import CMemory as _Memory, CMessage as _Message, CPick as _Pick, CPoll as _Poll
+from .calls import readable as _readable, writable as _writable
 
 
 def init(threads: bool = False) -> None:
@@ -122,8 +35,7 @@ def init(threads: bool = False) -> None:
 
 def finish() -> None:
     """Leaves the job, once everything has left that was sent."""
-    global _watch
-    _watch = None
+    _calls.watch = None
     _checked(_library.weft_finish())
 
 
@@ -441,14 +353,10 @@ class _Watch:
             self.timer = self.loop.call_later(limit.value / 1000, self._look)
 
 
-_watch: Optional[_Watch] = None
-
-
 def _watch_of_loop() -> _Watch:
-    global _watch
     import asyncio
 
     loop = asyncio.get_running_loop()
-    if _watch is None or _watch.loop is not loop:
-        _watch = _Watch(loop)
-    return _watch
+    if _calls.watch is None or _calls.watch.loop is not loop:
+        _calls.watch = _Watch(loop)
+    return _calls.watch
