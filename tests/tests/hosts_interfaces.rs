@@ -127,7 +127,7 @@ fn ends_well(what: &str, child: Child) {
 #[test]
 fn native_messages_waits_memory_and_handlers() {
     let programs = Programs::new();
-    for name in ["thin", "waits", "transfers"] {
+    for name in ["thin", "waits", "transfers", "later"] {
         passes(&programs.compiled(&format!("native/{name}.c"), "weft"), [1, 1], &[]);
     }
 }

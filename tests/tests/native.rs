@@ -39,6 +39,13 @@ fn run(name: &str, ranks: u32, arguments: &[&str], settings: &[(&str, &str)]) ->
     command.envs(settings.iter().copied()).output().expect("weft can be started")
 }
 
+/// `weft run` of a job that goes on without processes that are lost.
+fn keeping_on(ranks: u32) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "--keep-going", "-n", &ranks.to_string()]).stdin(Stdio::null());
+    command
+}
+
 fn passes(name: &str, ranks: u32, arguments: &[&str], settings: &[(&str, &str)]) {
     let output = run(name, ranks, arguments, settings);
     ranks::assert_ok(&format!("{name} {arguments:?} on {ranks} ranks with {settings:?}"), &output);
@@ -52,6 +59,17 @@ fn messages_of_all_lengths_go_there_and_back() {
     passes("thin", 2, &[], &[]);
     passes("thin", 2, &[], &SLEEPY);
     passes("thin", 2, &[], &[("WEFT_DEVICE", "udp,tcp")]);
+}
+
+#[test]
+fn messages_are_started_now_and_waited_for_later() {
+    passes("later", 2, &[], &[]);
+    passes("later", 2, &[], &SLEEPY);
+    passes("later", 2, &[], &[("WEFT_DEVICE", "udp,tcp")]);
+    let folder = TempDir::new().expect("there is room for a folder");
+    let mut command = keeping_on(2);
+    let output = command.arg(compiled(folder.path(), "later")).arg("lost").output().expect("weft can be started");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{output:?}");
 }
 
 #[test]
@@ -120,9 +138,7 @@ fn members_of_a_group_receive_the_same_in_the_same_order() {
 fn a_group_goes_on_without_the_member_that_has_ordered() {
     let folder = TempDir::new().expect("there is room for a folder");
     let program = compiled(folder.path(), "groups");
-    let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--timeout", "60", "--keep-going", "-n", "3"]).arg(&program).arg("killed");
-    let output = command.output().expect("weft can be started");
+    let output = keeping_on(3).arg(&program).arg("killed").output().expect("weft can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(out, "ok\n", "{}\n{err}", output.status);
 }
@@ -137,9 +153,7 @@ fn who_waits_for_a_process_that_is_gone_is_told_and_goes_on() {
     passes("lost", 3, &["well"], &[]);
     let folder = TempDir::new().expect("there is room for a folder");
     let program = compiled(folder.path(), "lost");
-    let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--timeout", "60", "--keep-going", "-n", "3"]).arg(&program).arg("killed");
-    let output = command.output().expect("weft can be started");
+    let output = keeping_on(3).arg(&program).arg("killed").output().expect("weft can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(out, "ok\n", "{}\n{err}", output.status);
 }

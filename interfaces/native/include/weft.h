@@ -50,10 +50,12 @@ enum {
 int weft_init(int flags);
 int weft_finish(void);
 
-/** weft_me, weft_size, weft_hosts, weft_host_of - who is in the job
+/** weft_me, weft_size, weft_hosts, weft_host_of, weft_host_name - who is in the job
  *
- * weft_me answers the number of this process in its job, from 0 on; weft_size how many processes the job has; weft_hosts
- * on how many hosts they are; weft_host_of the number of the host of one of them.
+ * weft_me answers the number of this process in its job, from 0 on; weft_size how many processes the job has;
+ * weft_hosts on how many hosts they are; weft_host_of the number of the host of one of them. weft_host_name stores
+ * the name of a host, as the user wrote it, in room of size bytes; 256 are enough. A job on one host has the name
+ * that this gives itself.
  *
  * Processes of other jobs that this one has met have the numbers from weft_size() on; these are its own, and another
  * process knows them by others.
@@ -62,6 +64,7 @@ int weft_me(void);
 int weft_size(void);
 int weft_hosts(void);
 int weft_host_of(int process);
+int weft_host_name(int host, char *name, size_t size);
 
 /** weft_has_left - whether a process is gone, and how
  *
@@ -143,6 +146,33 @@ int weft_receive(int port, int process, int tag, void *buffer, size_t length, st
 int weft_receive_first(const struct weft_pick *choices, int count, void *buffer, size_t length,
                        struct weft_message *message);
 int weft_probe(const struct weft_pick *choices, int count, struct weft_message *message);
+
+/** weft_send_begin, weft_receive_begin, weft_test, weft_wait, weft_wait_any, weft_cancel - messages for later
+ *
+ * weft_send_begin and weft_receive_begin start what weft_send and weft_receive do, and wait for nothing. The answer
+ * is the number of a request, from 1 on. Until that is over the bytes stay as they are, and the buffer is the
+ * library's. It moves where this process waits or polls. So two processes that begin to send to each other and then
+ * receive do not hang.
+ *
+ * weft_wait waits until a request is over and answers as weft_send or weft_receive would: what the message was stands
+ * in message, where it was sent with the process and port that it went to. weft_test waits for nothing: it answers 0
+ * while the request is under way, and 1 when it was over and went well. A request that was over is forgotten by both,
+ * also where the answer is an error such as WEFT_ERR_LOST.
+ *
+ * weft_wait_any waits until one of several requests is over, at most for so many milliseconds, or without end where
+ * that is negative. It answers 0 when the time is over, or the number of the first that is, counted from 1; weft_test
+ * or weft_wait tells then what became of it.
+ *
+ * weft_cancel takes a receive back that no message has met yet, and answers 1: its buffer is free, and it is
+ * forgotten. It answers 0 where the request is to be waited for, which it is always of what is sent. weft_finish
+ * waits for what is sent, and takes back what is not received.
+ */
+int weft_send_begin(int process, int port, int tag, const void *data, size_t length);
+int weft_receive_begin(int port, int process, int tag, void *buffer, size_t length);
+int weft_test(int request, struct weft_message *message);
+int weft_wait(int request, struct weft_message *message);
+int weft_wait_any(const int *requests, int count, int milliseconds);
+int weft_cancel(int request);
 
 /** weft_select - wait for the first of several ports and descriptors
  *

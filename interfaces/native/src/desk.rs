@@ -1,6 +1,7 @@
 //! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
-//! groups, descriptors that a thread waits for, and times at which one looks again.
+//! groups, messages that were started, descriptors that a thread waits for, and times at which one looks again.
 
+use crate::begun::BegunMessages;
 use crate::elsewhere;
 use crate::group_desk::GroupDesk;
 use crate::known::PortNumber;
@@ -8,7 +9,7 @@ use crate::office::Office;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 use weft_kernel::Set;
-use weft_ports::{Companion, Endpoint, Messenger};
+use weft_ports::{Companion, Endpoint, Messenger, Waiting};
 
 pub static FABRIC: Messenger<Desk> = Messenger::new();
 
@@ -24,6 +25,7 @@ pub struct Desk {
     pub office: Option<Office>,
     /// From the first word of one on.
     pub groups: Option<Box<GroupDesk>>,
+    pub begun: BegunMessages,
     /// All descriptors that end a sleep.
     set: Option<Set>,
     /// How many there are.
@@ -152,9 +154,10 @@ impl Desk {
         }
     }
 
-    /// How long nobody is to look after groups.
-    pub fn groups_rest(&self) -> Option<Duration> {
-        self.groups.as_ref().and_then(|groups| groups.longest_sleep())
+    /// How long nobody is to look after groups, or whether processes have ended.
+    pub fn others_rest(&self) -> Option<Duration> {
+        let groups = self.groups.as_ref().and_then(|groups| groups.longest_sleep());
+        groups.into_iter().chain(self.begun.rest()).min()
     }
 
     /// Whether a group has something to receive, after what has come was taken.
@@ -163,6 +166,27 @@ impl Desk {
         groups.ordered().advance(endpoint);
         groups.has_news(endpoint)
     }
+}
+
+/// Waits until `done` answers, at most for `patience`.
+pub fn wait<R>(
+    what: Waiting,
+    patience: Option<Duration>,
+    mut done: impl FnMut(&mut Endpoint, &mut Desk) -> Option<R>,
+) -> Option<R> {
+    let until = patience.and_then(|patience| Instant::now().checked_add(patience));
+    let mut number = until.map(|until| FABRIC.with_both(|_, desk| desk.look_at(until)));
+    let mut looks = 0_u32;
+    FABRIC.wait_both(what, |endpoint, desk: &mut Desk| {
+        let found = done(endpoint, desk);
+        // What has come before is taken at least once.
+        let is_over = found.is_some() || looks > 0 && until.is_some_and(|until| Instant::now() >= until);
+        looks = looks.saturating_add(1);
+        is_over.then(|| {
+            number.take().into_iter().for_each(|number| desk.forget_time(number));
+            found
+        })
+    })
 }
 
 impl Companion for Desk {
@@ -178,7 +202,7 @@ impl Companion for Desk {
         if !sleeps && !self.looks.is_multiple_of(LOOKS_PER_VISIT) {
             return false;
         }
-        let has_changed = self.serve_groups(endpoint, sleeps);
+        let has_changed = self.serve_groups(endpoint, sleeps) | self.begun.look(endpoint);
         has_changed | (self.attended > 0 && self.attend_all(endpoint))
     }
 
@@ -188,7 +212,7 @@ impl Companion for Desk {
 
     fn longest_sleep(&self) -> Option<Duration> {
         let next = self.times.iter().map(|(_, time)| *time).chain(self.rests_until).min().map(span);
-        next.into_iter().chain(self.groups_rest()).min()
+        next.into_iter().chain(self.others_rest()).min()
     }
 
     fn withdraw(&mut self, endpoint: &mut Endpoint) {

@@ -1,12 +1,12 @@
 //! Calls of groups: what a member sends is delivered to all of them in one order, and who is a member changes in the
 //! same order.
 
-use crate::desk::{Desk, FABRIC};
+use crate::desk::{self, FABRIC};
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::group_desk::{GroupDesk, GroupNews, GroupNumber, JoinRules};
 use crate::known;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use weft_group::{GroupError, GroupRules, USUAL_RULES};
 use weft_ports::{Endpoint, Peer, Waiting};
 
@@ -37,18 +37,9 @@ fn wait<R>(
     patience: Option<Duration>,
     mut done: impl FnMut(&mut Endpoint, &mut GroupDesk) -> Option<R>,
 ) -> Option<R> {
-    let until = patience.and_then(|patience| Instant::now().checked_add(patience));
-    let mut number = until.map(|until| FABRIC.with_both(|_, desk| desk.look_at(until)));
-    let mut looks = 0_u32;
-    FABRIC.wait_both(waiting(call), |endpoint, desk: &mut Desk| {
-        let found = desk.groups.as_deref_mut().and_then(|groups| done(endpoint, groups));
-        // What has come before is taken at least once.
-        let is_over = found.is_some() || looks > 0 && until.is_some_and(|until| Instant::now() >= until);
-        looks = looks.saturating_add(1);
-        is_over.then(|| {
-            number.take().into_iter().for_each(|number| desk.forget_time(number));
-            found
-        })
+    desk::wait(waiting(call), patience, |endpoint, desk| {
+        let groups = desk.groups.as_deref_mut()?;
+        done(endpoint, groups)
     })
 }
 

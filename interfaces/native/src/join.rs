@@ -1,5 +1,6 @@
 //! A process joins its job and leaves it, and who else is there.
 
+use crate::begun;
 use crate::desk::{Desk, FABRIC};
 use crate::elsewhere;
 use crate::error::{ErrorKind, NativeError, Result};
@@ -50,6 +51,7 @@ pub(crate) fn leave() -> Result<()> {
     known::allowed()?;
     if PHASE.load(Ordering::Acquire) == JOINED {
         groups::close();
+        begun::close();
     }
     if PHASE.compare_exchange(JOINED, AFTER, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return known::allowed();
@@ -85,6 +87,23 @@ pub(crate) fn hosts() -> Result<u32> {
         let all = (0..endpoint.world_size()).map(|process| endpoint.host_of(Peer(process)));
         all.max().unwrap_or(0) + 1
     }))
+}
+
+/// The name of a host of the job, as the user wrote it; of a job on one host, as that calls itself.
+pub(crate) fn host_name(host: u32) -> Result<String> {
+    let hosts = hosts()?;
+    if host >= hosts {
+        let text = format!("there is no host {}; they are 0 to {}", host as i32, hosts - 1);
+        return Err(NativeError::argument(text));
+    }
+    let named = FABRIC.with(|endpoint| endpoint.host_names().get(host as usize).cloned());
+    Ok(named.unwrap_or_else(name_here))
+}
+
+/// What this host calls itself.
+fn name_here() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_owned()
 }
 
 /// How a process is gone.

@@ -4,7 +4,8 @@
 //! and a *port* there, with a tag, and its receiver selects by all three. Ports have numbers that the program
 //! chooses, or a name by which any process of the user finds them. Beside messages there are raw bytes between two
 //! processes ([`Weft::raw_send`]), memory that others read and write ([`OpenMemory`]), handlers that messages call
-//! ([`Weft::handler`]), and groups whose members all get the same messages in the same order ([`Weft::join_group`]).
+//! ([`Weft::handler`]), groups whose members all get the same messages in the same order ([`Weft::join_group`]), and
+//! messages that are started now and waited for later ([`Weft::begin_send`]).
 //!
 //! ```
 //! use weft_native::{Pick, Weft};
@@ -31,6 +32,7 @@
 
 mod abi;
 mod active;
+mod begun;
 mod desk;
 mod elsewhere;
 mod error;
@@ -48,6 +50,7 @@ mod select;
 mod weft;
 
 pub use active::{CALL_ARGUMENTS, CALL_BYTES, HANDLERS, HandlerCall};
+pub use begun::{DoneMessage, RequestNumber};
 pub use error::{ErrorKind, NativeError};
 pub use group_desk::{GroupNews, GroupNumber, JoinRules};
 pub use join::GoneHow;

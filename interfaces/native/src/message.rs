@@ -72,7 +72,7 @@ fn bad_tag(tag: i32) -> NativeError {
 }
 
 #[inline]
-fn destination(to: Peer, port: PortNumber, tag: i32) -> Result<Subject> {
+pub(crate) fn destination(to: Peer, port: PortNumber, tag: i32) -> Result<Subject> {
     known::known(to)?;
     if tag < 0 {
         return Err(bad_tag(tag));

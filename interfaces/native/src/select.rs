@@ -178,7 +178,7 @@ pub(crate) fn arm() -> Result<MaySleep> {
         }
         match endpoint.arm_descriptor() {
             None => MaySleep::Not,
-            Some(limit) => MaySleep::Until(limit.into_iter().chain(desk.rest()).chain(desk.groups_rest()).min()),
+            Some(limit) => MaySleep::Until(limit.into_iter().chain(desk.rest()).chain(desk.others_rest()).min()),
         }
     }))
 }

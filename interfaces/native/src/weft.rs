@@ -1,6 +1,7 @@
 //! The safe Rust interface: everything that a process does, as methods of its part in the job.
 
 use crate::active::{self, HandlerCall};
+use crate::begun::{self, DoneMessage, RequestNumber};
 use crate::desk::FABRIC;
 use crate::error::Result;
 use crate::group_desk::{GroupNews, GroupNumber, JoinRules};
@@ -79,6 +80,24 @@ impl<K> Weft<K> {
         join::host_of(process)
     }
 
+    /// The name of a host of the job, as the user wrote it; of a job on one host, as that calls itself.
+    ///
+    /// ```
+    /// # let weft = weft_native::Weft::join()?;
+    /// for host in 0..weft.hosts()? {
+    ///     println!("{}", weft.host_name(host)?);
+    /// }
+    /// let mine = weft.host_name(weft.host_of(weft.me())?)?;
+    /// # assert!(!mine.is_empty());
+    /// # Ok::<(), weft_native::NativeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such host.
+    pub fn host_name(&self, host: u32) -> Result<String> {
+        join::host_name(host)
+    }
+
     /// How a process is gone, if it is.
     ///
     /// # Errors
@@ -136,6 +155,71 @@ impl<K> Weft<K> {
     /// There is no such process, or the tag is negative.
     pub fn send_owned(&self, to: Peer, port: PortNumber, tag: i32, bytes: impl Into<Box<[u8]>>) -> Result<()> {
         message::send_copy(to, port, tag, bytes.into())
+    }
+
+    /// Starts to send bytes, which come back when that is over ([`Self::wait`], [`Self::test`]). It moves where this
+    /// process waits or polls.
+    ///
+    /// ```
+    /// use weft_native::{Pick, Weft};
+    ///
+    /// let weft = Weft::join()?;
+    /// let port = weft.open_port(7)?;
+    /// let coming = weft.begin_receive(Pick::port(port).tagged(2), vec![0; 1 << 20])?;
+    /// let leaving = weft.begin_send(weft.me(), port, 2, vec![7; 1 << 20])?;
+    /// let came = weft.wait(coming)?;
+    /// assert_eq!((came.message.length, came.bytes[0]), (1 << 20, 7));
+    /// assert_eq!(weft.wait_any(&[leaving], None)?, Some(0));
+    /// assert_eq!(weft.wait(leaving)?.bytes.len(), 1 << 20);
+    /// # Ok::<(), weft_native::NativeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such process, or the tag is negative.
+    pub fn begin_send(&self, to: Peer, port: PortNumber, tag: i32, bytes: Vec<u8>) -> Result<RequestNumber> {
+        begun::send(to, port, tag, bytes)
+    }
+
+    /// Starts to receive a message into `room`, which comes back with it.
+    ///
+    /// # Errors
+    /// The port is not open, or there is no such process.
+    pub fn begin_receive(&self, pick: Pick, room: Vec<u8>) -> Result<RequestNumber> {
+        begun::receive(pick, room)
+    }
+
+    /// What became of a message that was started, if it is over. It is forgotten then, after an error, too.
+    ///
+    /// # Errors
+    /// There is no such message; the other process is gone, or the port was closed.
+    pub fn test(&self, request: RequestNumber) -> Result<Option<DoneMessage>> {
+        begun::test(request)
+    }
+
+    /// The same, once it is over.
+    ///
+    /// # Errors
+    /// As [`Self::test`].
+    pub fn wait(&self, request: RequestNumber) -> Result<DoneMessage> {
+        begun::wait(request)
+    }
+
+    /// Waits until one of several messages is over, at most for `patience`: the index of the first that is. What became
+    /// of it stays to be asked for.
+    ///
+    /// # Errors
+    /// None is named, or there is no such message.
+    pub fn wait_any(&self, requests: &[RequestNumber], patience: Option<Duration>) -> Result<Option<usize>> {
+        begun::wait_any(requests, patience)
+    }
+
+    /// Takes a receive back that no message has met yet, and forgets it; false where it is to be waited for, as what is
+    /// sent is always.
+    ///
+    /// # Errors
+    /// There is no such message.
+    pub fn cancel(&self, request: RequestNumber) -> Result<bool> {
+        begun::cancel(request)
     }
 
     /// Receives a message into `room`. Of one that is longer than that the beginning is there.

@@ -39,6 +39,27 @@ def messages(me, other, port):
     assert port.receive_into(room, tag=5).length == 8 and room == b"12345678"
 
 
+def later(me, other, port):
+    """Both begin to send much before either receives."""
+    never = port.receive_begin(1, other, 98)
+    assert never.test() is None
+    fails(weft.TIMEOUT, never.wait, 0.01)
+    leaving = weft.send_begin(other, 7, b"y" * 3000000, tag=6)
+    room = bytearray(3000000)
+    coming = [port.receive_begin(room, other, 6), port.receive_begin(5, other, 7)]
+    assert weft.wait_any(coming, 20) is coming[0]
+    assert coming[0].wait() == weft.Message(room, other, 6, 3000000) and room == b"y" * 3000000
+    assert leaving.wait(20).process == other
+    weft.send(other, 7, b"1234", tag=7)
+    assert coming[1].wait(20).data == b"1234"
+    assert never.cancel() and not never.cancel()
+    fails(weft.STATE, never.test)
+    weft.send(other, 7, b"too long", tag=8)
+    cut = port.receive_begin(3, other, 8)
+    fails(weft.TRUNCATED, cut.wait)
+    fails(weft.TRUNCATED, cut.test)
+
+
 def transfers(me, other, port):
     memory = weft.Memory(100000)
     weft.send(other, 7, memory.handle)
@@ -71,6 +92,9 @@ def waits():
 
 async def coroutines(me, other, port):
     """Two conversations at once, while the loop ticks."""
+    leaving = weft.send_begin(other, 7, b"z" * 1000000, tag=10)
+    came = await port.receive_begin(1000000, other, 10)
+    assert came.data == b"z" * 1000000 and (await leaving).length == 1000000
     second, ticks = weft.Port(8), 0
 
     async def talk(port, count):
@@ -113,7 +137,10 @@ def main():
         return weft.finish()
     other, port = 1 - me, weft.Port(7)
     fails(weft.PORT, weft.Port, 7)
+    assert weft.host_name() == weft.host_name(weft.host_of(me)) and weft.host_of(other) < weft.hosts()
+    fails(weft.ARGUMENT, weft.host_name, weft.hosts())
     messages(me, other, port)
+    later(me, other, port)
     transfers(me, other, port)
     waits()
     asyncio.run(coroutines(me, other, port))

@@ -19,7 +19,7 @@ the number that C programs get in its attribute number. Objects are unpickled: r
 
 import ctypes
 import pickle
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import calls as _calls
 from .calls import ANY, ARGUMENT, JOIN, LOST, MEMORY, NAME, PORT, PROCESS, STATE, SYSTEM, TIMEOUT, TRUNCATED, Error
@@ -37,6 +37,7 @@ def finish() -> None:
     """Leaves the job, once everything has left that was sent."""
     _calls.watch = None
     _checked(_library.weft_finish())
+    Request._under_way.clear()
 
 
 def me() -> int:
@@ -47,6 +48,23 @@ def me() -> int:
 def size() -> int:
     """Processes of the job."""
     return _checked(_library.weft_size())
+
+
+def hosts() -> int:
+    """How many hosts the job is on."""
+    return _checked(_library.weft_hosts())
+
+
+def host_of(process: int) -> int:
+    """The number of the host of a process of the job."""
+    return _checked(_library.weft_host_of(process))
+
+
+def host_name(host: Optional[int] = None) -> str:
+    """The name of a host of the job, or of that of this process."""
+    room = ctypes.create_string_buffer(256)
+    _checked(_library.weft_host_name(host_of(me()) if host is None else host, room, len(room)))
+    return room.value.decode("utf-8", "replace")
 
 
 def has_left(process: int) -> Optional[str]:
@@ -87,6 +105,87 @@ def send_object(process: int, port: int, value: Any, tag: int = 0) -> None:
     at, length, kept = _readable(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
     _checked(_library.weft_send_copy(process, port, tag, at, length))
     del kept
+
+
+def send_begin(process: int, port: int, data: Any, tag: int = 0) -> "Request":
+    """Starts to send the bytes of anything that has a buffer, which is not changed until that is over."""
+    at, length, kept = _readable(data)
+    return Request(_library.weft_send_begin(process, port, tag, at, length), data, kept)
+
+
+class Request:
+    """A message that was started, and moves where the process waits or polls. test, wait, and await in a coroutine give
+    the Message once it is over; of one that was sent with the process that it went to."""
+
+    # Those that are under way keep their memory.
+    _under_way: "dict[int, Request]" = {}
+
+    def __init__(self, number: int, data: Any, kept: Any, is_ours: bool = False):
+        self.number, self._data, self._kept, self._is_ours = _checked(number), data, kept, is_ours
+        # The message, or the error.
+        self._done: Any = None
+        Request._under_way[number] = self
+
+    def test(self) -> Optional[Message]:
+        """The message if it is over, or None."""
+        if self._done is None:
+            message = _Message()
+            answer = _library.weft_test(self.number, ctypes.byref(message))
+            if answer == 0:
+                return None
+            self._end()
+            try:
+                _checked(answer)
+            except Error as error:
+                self._done = error
+                raise
+            data = self._data[: message.length] if self._is_ours else self._data
+            self._done = Message(data, message.process, message.tag, message.length)
+        elif isinstance(self._done, Error):
+            raise self._done
+        return self._done
+
+    def wait(self, timeout: Optional[float] = None) -> Message:
+        """Waits until it is over, at most for timeout seconds."""
+        if self._done is None and wait_any([self], timeout) is None:
+            raise Error(TIMEOUT, f"the message is not over after {timeout} s")
+        return self.test()
+
+    def cancel(self) -> bool:
+        """Takes a receive back that no message has met yet; False where it is to be waited for."""
+        if self._done is not None or not _checked(_library.weft_cancel(self.number)):
+            return False
+        self._end()
+        self._done = Error(STATE, "the receive was cancelled")
+        return True
+
+    def __await__(self):
+        while self.test() is None:
+            yield from _watch_of_loop().wait(self._is_over).__await__()
+        return self.test()
+
+    def _is_over(self) -> bool:
+        return _library.weft_wait_any((ctypes.c_int * 1)(self.number), 1, 0) != 0
+
+    def _end(self) -> None:
+        self._kept = None
+        Request._under_way.pop(self.number, None)
+
+
+def wait_any(requests: Sequence[Request], timeout: Optional[float] = None) -> Optional[Request]:
+    """The first of several requests that is over, at most after timeout seconds."""
+    over = next((request for request in requests if request._done is not None), None)
+    numbers = (ctypes.c_int * len(requests))(*(request.number for request in requests))
+    left = None if timeout is None else max(0, int(timeout * 1000))
+    while over is None:
+        now = _SLICE if left is None else min(left, _SLICE)
+        which = _checked(_library.weft_wait_any(numbers, len(requests), now))
+        if which != 0:
+            over = requests[which - 1]
+        elif left == now:
+            break
+        left = None if left is None else left - now
+    return over
 
 
 def find(name: str, timeout: Optional[float] = None) -> Address:
@@ -167,10 +266,17 @@ class Port:
         del kept
         return Message(buffer, message.process, message.tag, message.length)
 
+    def receive_begin(self, room: Any, process: int = ANY, tag: int = ANY) -> Request:
+        """Starts to receive into a buffer, or into so many bytes, which are the data of the Message then."""
+        is_ours = isinstance(room, int)
+        buffer = (ctypes.c_char * room)() if is_ours else room
+        at, length, kept = _writable(buffer)
+        return Request(_library.weft_receive_begin(self.number, process, tag, at, length), buffer, kept, is_ours)
+
     async def receive_async(self, process: int = ANY, tag: int = ANY) -> Message:
         """As receive, in a coroutine: the event loop goes on meanwhile."""
         while (seen := self.probe(process, tag)) is None:
-            await _watch_of_loop().wait(_Pick(self.number, process, tag))
+            await _watch_of_loop().wait(lambda: _has_come(_Pick(self.number, process, tag)))
         return self._take(_Message(seen.process, self.number, seen.tag, 0, seen.length))
 
     async def receive_object_async(self, process: int = ANY, tag: int = ANY) -> Message:
@@ -304,8 +410,14 @@ class Group:
         _checked(_library.weft_group_leave(self.number))
 
 
+def _has_come(pick: _Pick) -> bool:
+    # An error is the coroutine's own to see.
+    return _library.weft_probe(ctypes.byref(pick), 1, ctypes.byref(_Message())) != 0
+
+
 class _Watch:
-    """Coroutines of one event loop that wait for messages. The descriptor is armed when all have looked."""
+    """Coroutines of one event loop that wait, each with what looks whether it has to. The descriptor is armed when all
+    have looked."""
 
     def __init__(self, loop: Any):
         self.loop, self.waiting = loop, []
@@ -314,9 +426,9 @@ class _Watch:
         if self.descriptor < 0:
             raise Error(self.descriptor, _library.weft_error().decode("utf-8", "replace"))
 
-    async def wait(self, pick: _Pick) -> None:
+    async def wait(self, is_over: Callable[[], bool]) -> None:
         future = self.loop.create_future()
-        entry = (future, pick)
+        entry = (future, is_over)
         self.waiting.append(entry)
         self.look_soon()
         try:
@@ -335,11 +447,9 @@ class _Watch:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        message = _Message()
         for entry in list(self.waiting):
-            future, pick = entry
-            # An error is the coroutine's own to see.
-            if _library.weft_probe(ctypes.byref(pick), 1, ctypes.byref(message)) != 0:
+            future, is_over = entry
+            if is_over():
                 self.waiting.remove(entry)
                 if not future.done():
                     future.set_result(None)

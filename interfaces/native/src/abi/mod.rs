@@ -1,5 +1,6 @@
 //! The entry points of `weft.h`: C becomes Rust at once, and errors become numbers.
 
+mod begun;
 mod group;
 mod message;
 mod process;
@@ -137,6 +138,25 @@ unsafe fn text<'a>(at: *const c_char, what: &'static str) -> Result<&'a str> {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().map_err(|_| NativeError::argument(format!("{what} is no UTF-8")))
+}
+
+/// Writes a text with a zero into room of the caller.
+///
+/// # Safety
+/// `to` is null, or writable for `size` bytes.
+unsafe fn put_text(text: &str, what: &'static str, to: *mut c_char, size: usize) -> Result<c_int> {
+    if to.is_null() {
+        return Err(NativeError::argument(format!("the room for {what} is a null pointer")));
+    }
+    if text.len() >= size {
+        return Err(NativeError::argument(format!("{what} needs {} bytes, and there are {size}", text.len() + 1)));
+    }
+    // SAFETY: the caller's promise; it is shorter than the room.
+    unsafe {
+        to.copy_from(text.as_ptr().cast(), text.len());
+        to.add(text.len()).write(0);
+    }
+    Ok(0)
 }
 
 /// Stores an answer where the caller wants it.

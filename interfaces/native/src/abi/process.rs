@@ -1,12 +1,12 @@
 //! Joining, leaving, and who is there.
 
-use super::answer;
+use super::{answer, put_text};
 use crate::desk::FABRIC;
 use crate::error::NativeError;
 use crate::join::{self, GoneHow};
 use crate::known::{self, PortNumber};
 use crate::port;
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use weft_ports::Peer;
 
 /// `WEFT_THREADS`.
@@ -58,4 +58,13 @@ answers! {
         port::open_numbered(number).map(|port| port.0 as c_int)
     };
     weft_port_close(port) = port::close(PortNumber(port as u32)).map(|()| 0);
+}
+
+/// # Safety
+/// `name` is null, or writable for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weft_host_name(host: c_int, name: *mut c_char, size: usize) -> c_int {
+    let found = join::host_name(host as u32);
+    // SAFETY: the caller's promise.
+    answer(found.and_then(|found| unsafe { put_text(&found, "the name", name, size) }))
 }

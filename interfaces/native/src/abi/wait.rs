@@ -1,6 +1,6 @@
 //! Names, waiting for several things, and event loops.
 
-use super::{CMessage, CPick, answer, null, picks, store, text};
+use super::{CMessage, CPick, answer, null, picks, put_text, store, text};
 use crate::error::{NativeError, Result};
 use crate::known::PortNumber;
 use crate::select::{Happened, MaySleep, Polled};
@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
 /// A time in milliseconds; negative is endless.
-fn patience(milliseconds: c_int) -> Option<Duration> {
+pub(super) fn patience(milliseconds: c_int) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
@@ -47,20 +47,9 @@ pub unsafe extern "C" fn weft_port_find(
 /// `text` is null, or writable for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_port_address(port: c_int, text: *mut c_char, size: usize) -> c_int {
-    answer(names::address_of(PortNumber(port as u32)).and_then(|address| {
-        if text.is_null() {
-            return Err(null("the room for the address"));
-        }
-        if address.len() >= size {
-            return Err(NativeError::argument(format!("the address needs {} bytes", address.len() + 1)));
-        }
-        // SAFETY: the caller's promise; it is shorter than the room.
-        unsafe {
-            text.copy_from(address.as_ptr().cast(), address.len());
-            text.add(address.len()).write(0);
-        }
-        Ok(0)
-    }))
+    let address = names::address_of(PortNumber(port as u32));
+    // SAFETY: the caller's promise.
+    answer(address.and_then(|address| unsafe { put_text(&address, "the address", text, size) }))
 }
 
 /// Descriptors of the caller, to be waited for.
