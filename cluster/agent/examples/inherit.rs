@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         network: false,
         partition: None,
         cores: None,
+        starter: None,
     })?;
     std::process::exit(finished.code)
 }

@@ -271,6 +271,7 @@ impl Prepared {
             inherit: vec![(crate::SEGMENT_VARIABLE.to_owned(), segment)],
             hosts: None,
             keep_going: false,
+            starter: None,
             network: false,
             partition: None,
             cores: start.cores,
@@ -415,6 +416,9 @@ impl Agent {
     fn handle_frame(&mut self, frame: &Frame) {
         match frame {
             Frame::Signal { signal } => self.tell(Message::Signal { signal: *signal }),
+            Frame::SignalOne { member, signal } => {
+                self.tell(Message::SignalOne { rank: *member as usize, signal: *signal });
+            }
             Frame::Kill => self.tell(Message::Kill),
             Frame::Pmix(piece) => self.pmix.iter_mut().for_each(|server| server.tell(piece)),
             _ => self.relay.break_off("the launcher said what means nothing here"),
@@ -470,7 +474,7 @@ impl Agent {
             }
             Message::Failed { rank, text } => self.relay.send(&Frame::Failed { member: rank as u32, text }),
             Message::Over { leftovers } => self.handle_over(leftovers),
-            Message::Signal { .. } | Message::Kill => {}
+            Message::Signal { .. } | Message::SignalOne { .. } | Message::Kill => {}
         }
     }
 

@@ -273,7 +273,8 @@ impl Family {
     fn obey(&self) -> bool {
         loop {
             match self.link.try_receive() {
-                Received::Message(Message::Signal { signal }) => self.signal(signal),
+                Received::Message(Message::Signal { signal }) => self.signal(signal, |_| true),
+                Received::Message(Message::SignalOne { rank, signal }) => self.signal(signal, |one| one == rank),
                 Received::NothingYet => return true,
                 Received::Message(_) | Received::Gone => return false,
             }
@@ -282,9 +283,9 @@ impl Family {
 
     /// To the groups, so that a rank's wrapper script and what it runs both get it. The kernel ignores what a terminal
     /// stops programs with in a session that has none, so it goes as the one that is never ignored.
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: i32, gets: impl Fn(usize) -> bool) {
         let signal = if signal == libc::SIGTSTP { libc::SIGSTOP } else { signal };
-        for pid in self.ranks.keys() {
+        for (pid, _) in self.ranks.iter().filter(|(_, rank)| gets(**rank)) {
             let _ = sys::kill(-pid, signal);
         }
     }

@@ -72,14 +72,15 @@ pub use program::{ProgramError, find};
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weft_cluster::hosts::Launch;
 use weft_cluster::job::{JobError, Program, StdinTo};
 use weft_cluster::placement::{Bind, PlacementError};
-use weft_cluster::state::signal_name;
+use weft_cluster::spawn::SignalWish;
+use weft_cluster::state::{Exit, signal_name};
 use weft_records::JobRecord;
 
 /// The variable that tells a rank its job.
@@ -190,6 +191,28 @@ pub struct Job {
     pub partition: Option<String>,
     /// The directory where cores of ranks are gathered, each on its host.
     pub cores: Option<PathBuf>,
+    /// Who has had it started, and is told of its ranks.
+    pub starter: Option<Box<dyn Starter>>,
+}
+
+/// Who has had a job started, as its launcher hears and tells them.
+pub trait Starter: std::fmt::Debug {
+    /// Can be read when they say something, or are gone.
+    fn descriptor(&self) -> RawFd;
+
+    /// A rank has ended.
+    fn tell(&mut self, rank: usize, exit: Exit);
+
+    /// What they say next.
+    fn poll(&mut self) -> StarterSays;
+}
+
+/// What those say who have had a job started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StarterSays {
+    Wants(SignalWish),
+    Nothing,
+    Gone,
 }
 
 /// A job that is over.

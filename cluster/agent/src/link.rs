@@ -20,6 +20,8 @@ weft_cluster::said! {
         12: Signal { signal: i32 },
         /// End everything now.
         13: Kill,
+        /// Send this signal to this rank, if it lives.
+        27: SignalOne { rank: usize, signal: i32 },
         /// What a rank's processes have used, or those of nobody. Comes before its end, and again for what it left
         /// behind.
         22: Used { rank: Option<usize>, usage: RankUsage },
@@ -128,6 +130,7 @@ mod tests {
             Message::Ended { rank: 2, exit: Exit::OutOfMemory { is_sure: false } },
             Message::Over { leftovers: 7 },
             Message::Signal { signal: 15 },
+            Message::SignalOne { rank: 5, signal: 10 },
             Message::Kill,
             Message::Used {
                 rank: Some(1),

@@ -128,6 +128,8 @@ said! {
         25: PmixGone,
         /// Agent: it starts the host's PMIx server, which may take longer than all else before it is ready.
         26: PmixBegins,
+        /// Launcher: send this signal to one rank.
+        27: SignalOne { member: u32, signal: i32 },
     }
 }
 

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 pub use weft_cluster::job::Program;
 use weft_cluster::spawn::ORDER_VARIABLE;
-pub use weft_cluster::spawn::{Order, PARENT_VARIABLE, Word};
+pub use weft_cluster::spawn::{Order, PARENT_VARIABLE, SIGNALS, SignalWish, Word};
+pub use weft_cluster::state::Exit;
 
 /// `ECHILD`.
 const NO_CHILD: i32 = 10;
@@ -45,7 +46,7 @@ impl Endpoint {
         }
     }
 
-    /// The door of those who have spawned this process, once.
+    /// The door of those who have spawned this process by this interface, once.
     pub fn take_parent(&mut self) -> Option<String> {
         self.parent.take()
     }

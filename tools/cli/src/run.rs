@@ -375,12 +375,9 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
     if let Some(order) = given.device.or_else(|| usual.map(str::to_owned)) {
         programs.iter_mut().for_each(|program| program.environment.push((DEVICE_VARIABLE.to_owned(), order.clone())));
     }
-    if given.encrypt {
-        let on = || (ENCRYPT_VARIABLE.to_owned(), "on".to_owned());
-        programs.iter_mut().for_each(|program| program.environment.push(on()));
-    }
-    if given.keep_going {
-        let on = || (KEEP_GOING_VARIABLE.to_owned(), "on".to_owned());
+    let switches = [(given.encrypt, ENCRYPT_VARIABLE), (given.keep_going, KEEP_GOING_VARIABLE)];
+    for (_, name) in switches.into_iter().filter(|(is_on, _)| *is_on) {
+        let on = || (name.to_owned(), "on".to_owned());
         programs.iter_mut().for_each(|program| program.environment.push(on()));
     }
     let size = size(&programs).map_err(one)?;
@@ -410,6 +407,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
         network: false,
         partition,
         cores: given.cores,
+        starter: None,
     };
     Ok((job, room))
 }

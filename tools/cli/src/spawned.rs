@@ -4,11 +4,13 @@ use crate::defaults::Defaults;
 use crate::run;
 use crate::run::hosts::HostArguments;
 use clap::Args;
+use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use weft_agent::{Job, JobId, Output};
+use weft_agent::{Job, JobId, Output, Starter, StarterSays};
 use weft_cluster::job::{StdinTo, size};
-use weft_cluster::spawn::{ORDER_VARIABLE, Order, Word};
+use weft_cluster::spawn::{ORDER_VARIABLE, Order, SignalWish, Word};
+use weft_cluster::state::Exit;
 use weft_fabric::door::{DoorError, Talk};
 
 /// How long those who have spawned may take to say what they want.
@@ -46,13 +48,19 @@ pub fn main(given: Arguments) -> i32 {
             return 1;
         }
     };
+    let watched = order.watched;
     match job(given, order) {
-        Ok(job) => {
+        Ok(mut job) => {
             talk.say(&Word::Started.encode());
+            let mut silent = Some(talk);
+            if watched {
+                job.starter = silent.take().map(|talk| Box::new(Watcher(talk)) as Box<dyn Starter>);
+            }
             // What nobody knows of the environment was told when the first processes of this job were started.
             let code = run::carry_out(job, run::room::Listeners::of_environment());
-            drop(talk);
-            code
+            drop(silent);
+            // Who is told how each process ends judges by that.
+            if watched { 0 } else { code }
         }
         Err(text) => {
             talk.say(&Word::Failed { text }.encode());
@@ -62,6 +70,35 @@ pub fn main(given: Arguments) -> i32 {
                 std::thread::sleep(Duration::from_millis(1));
             }
             0
+        }
+    }
+}
+
+/// Those who have spawned, where they watch.
+struct Watcher(Talk);
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Watcher")
+    }
+}
+
+impl Starter for Watcher {
+    fn descriptor(&self) -> RawFd {
+        // It has spoken, so it is there.
+        self.0.descriptor().unwrap_or(-1)
+    }
+
+    fn tell(&mut self, rank: usize, exit: Exit) {
+        self.0.say(&Word::Ended { rank: rank as u32, exit }.encode());
+    }
+
+    fn poll(&mut self) -> StarterSays {
+        match self.0.poll() {
+            Ok(None) => StarterSays::Nothing,
+            // What is no wish of a signal is said by none of ours.
+            Ok(Some(piece)) => SignalWish::decode(&piece).map_or(StarterSays::Gone, StarterSays::Wants),
+            Err(_) => StarterSays::Gone,
         }
     }
 }
@@ -97,12 +134,24 @@ fn ask(door: &str) -> Result<(Talk, Order), DoorError> {
 /// The job, or why it cannot be started.
 fn job(given: Arguments, order: Order) -> Result<Job, String> {
     let defaults = Defaults::of_environment();
-    let Order { programs } = order;
+    let Order { mut programs, host, watched } = order;
     for program in &programs {
         weft_agent::find(program).map_err(|error| error.to_string())?;
     }
     let ranks = size(&programs).map_err(|error| error.to_string())?;
-    let hosts = given.hosts.read(&defaults).map_err(|errors| errors.join("; "))?;
+    let mut hosts = given.hosts.read(&defaults).map_err(|errors| errors.join("; "))?;
+    let here = weft_agent::host_name();
+    match (&mut hosts, host) {
+        (Some(hosts), Some(host)) => hosts.keep_only(&host)?,
+        (None, Some(host)) if host != here => {
+            return Err(format!("host '{host}' is none of this job's, which is on '{here}' alone"));
+        }
+        _ => {}
+    }
+    if watched {
+        let goes_on = || (run::KEEP_GOING_VARIABLE.to_owned(), "on".to_owned());
+        programs.iter_mut().for_each(|program| program.environment.push(goes_on()));
+    }
     let hosts = hosts.map(|hosts| hosts.spread(ranks)).transpose().map_err(|errors| errors.join("; "))?.flatten();
     Ok(Job {
         front: "weft run (spawned)".to_owned(),
@@ -117,6 +166,7 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
         network: false,
         partition: None,
         cores: None,
-        keep_going: defaults.keep_going,
+        keep_going: defaults.keep_going || watched,
+        starter: None,
     })
 }

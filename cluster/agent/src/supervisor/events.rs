@@ -29,6 +29,8 @@ pub enum Token {
     InputPipe(i32),
     /// The launcher of a spawned job.
     Spawned(usize),
+    /// Who has had this job started.
+    Starter,
 }
 
 /// What one turn waits for: who is not to be read now is not in it.
@@ -61,6 +63,9 @@ impl Supervisor {
         interest.ask(self.signals.fd(), POLLIN, Token::Signal);
         for spawned in &self.spawned.live {
             interest.ask(spawned.fd(), POLLIN, Token::Spawned(spawned.number));
+        }
+        if let Some(starter) = self.spawned.starter.as_ref().filter(|_| !self.is_over()) {
+            interest.ask(starter.descriptor(), POLLIN, Token::Starter);
         }
         for (rank, peer) in self.peers.iter().enumerate() {
             if let Some(socket) = &peer.socket {
@@ -117,6 +122,7 @@ impl Supervisor {
             Token::Stream(fd) => self.read_stream(fd, false),
             Token::Sink(number) => self.write_sink(number),
             Token::Spawned(number) => self.handle_spawned(number),
+            Token::Starter => self.handle_starter(),
             Token::Input => self.pump(|pump| pump.handle_readable()),
             Token::InputPipe(pipe) if found & (POLLERR | POLLNVAL) != 0 => {
                 self.pump(|pump| pump.handle_reader_gone(pipe));
@@ -158,6 +164,7 @@ impl Supervisor {
                 if self.members.as_ref().is_some_and(|members| members.has_left(rank)) {
                     self.state.handle_finalised(rank);
                 }
+                self.spawned.tell_starter(rank, exit);
                 let decision = self.state.handle_exit(rank, exit);
                 self.peers[rank].socket = None;
                 self.obey(decision);
@@ -171,7 +178,7 @@ impl Supervisor {
                 self.leftovers += leftovers;
                 self.handle_over(watch);
             }
-            Message::Signal { .. } | Message::Kill => {}
+            Message::Signal { .. } | Message::SignalOne { .. } | Message::Kill => {}
         }
     }
 

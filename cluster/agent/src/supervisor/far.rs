@@ -67,6 +67,9 @@ impl Watch {
             }
             Way::Far { relay, .. } => match message {
                 Message::Signal { signal } => relay.send(&Frame::Signal { signal }),
+                Message::SignalOne { rank, signal } => {
+                    relay.send(&Frame::SignalOne { member: rank as u32, signal });
+                }
                 Message::Kill => relay.send(&Frame::Kill),
                 _ => {}
             },

@@ -1,14 +1,18 @@
-//! Jobs that ranks have spawned: each has a launcher of its own, which is our child and dies with us.
+//! Jobs that ranks have spawned: each has a launcher of its own, which is our child and dies with us. And those who
+//! have spawned this one, where they are told of its ranks.
 
 use super::*;
+use crate::{Starter, StarterSays};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
-use weft_cluster::spawn::ORDER_VARIABLE;
+use weft_cluster::spawn::{ORDER_VARIABLE, SignalWish};
+use weft_cluster::state::Exit;
 use weft_cluster::usage::RankUsage;
 
-/// The launchers that we have started.
+/// The launchers that we have started, and who has had us started.
 pub(super) struct SpawnedJobs {
+    pub starter: Option<Box<dyn Starter>>,
     pub live: Vec<Spawned>,
     /// How many there have been.
     count: usize,
@@ -20,8 +24,16 @@ pub(super) struct SpawnedJobs {
 }
 
 impl SpawnedJobs {
-    pub fn new(job: &Job, hosts: Option<&Hosts>) -> Self {
-        Self { live: Vec::new(), count: 0, arguments: arguments(job, hosts), used: RankUsage::default(), code: None }
+    pub fn new(job: &mut Job, hosts: Option<&Hosts>) -> Self {
+        let (starter, arguments) = (job.starter.take(), arguments(job, hosts));
+        Self { starter, live: Vec::new(), count: 0, arguments, used: RankUsage::default(), code: None }
+    }
+
+    /// A rank has ended.
+    pub fn tell_starter(&mut self, rank: usize, exit: Exit) {
+        if let Some(starter) = &mut self.starter {
+            starter.tell(rank, exit);
+        }
     }
 
     pub fn signal(&self, signal: i32) {
@@ -77,6 +89,25 @@ impl Supervisor {
             }
             Err(error) => {
                 say(&self.front, format_args!("a launcher for spawned processes cannot be started: {error}"));
+            }
+        }
+    }
+
+    /// Does what those want who have had this job started.
+    pub(super) fn handle_starter(&mut self) {
+        while let Some(starter) = &mut self.spawned.starter {
+            match starter.poll() {
+                StarterSays::Nothing => return,
+                StarterSays::Gone => self.spawned.starter = None,
+                StarterSays::Wants(SignalWish { rank: None, signal }) => self.tell(Message::Signal { signal }),
+                StarterSays::Wants(SignalWish { rank: Some(rank), signal }) => {
+                    let place = |watch: &mut Watch| watch.ranks.iter().position(|one| *one == rank as usize);
+                    for watch in &mut self.watches {
+                        if let Some(rank) = place(watch) {
+                            watch.tell(Message::SignalOne { rank, signal });
+                        }
+                    }
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use super::manager::{self, Manager, ManagerError};
 use crate::process::{Enrolment, ManagerAnswer, ManagerCalls, NO_ANSWER, REFUSED, SharedText};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use weft_cluster::pmi::{ClientError, Reply, Request};
+use weft_cluster::spawn::Order;
 
 /// What may be asked, as the table numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +161,10 @@ impl JobMembership {
         self.enrolment.place().launched != 0
     }
 
-    /// The door of those who have spawned the process.
+    /// The door of those who have spawned the process by this interface.
     pub fn parent(&self) -> Option<String> {
-        Some(self.enrolment.place().parent.text()).filter(|door| !door.is_empty())
+        let parent = self.enrolment.place().parent.text();
+        Order::door_for(self.enrolment.interface(), &parent).map(str::to_owned)
     }
 
     /// Asks to be told which ranks are lost.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use weft_fabric::InterfaceName;
 use weft_fabric::door::{DoorError, Talk};
 use weft_fabric::spawn::{Order, Program, Word};
 
@@ -106,12 +107,12 @@ fn begin(call: &'static str, programs: Vec<Program>) -> Result<meet::Met> {
     let door = ports::door()?;
     let name = door.name().to_owned();
     let names: Vec<String> = programs.iter().map(|program| program.program.clone()).collect();
-    let order = Order::new(programs, &name).encode();
+    let order = Order::new(programs, InterfaceName::Mpi, &name).encode();
     WORLD.enter().endpoint.start_launcher(&name).map_err(failed)?;
     let door = Arc::new(Mutex::new(door));
     let (mut launcher, begun): (Option<Talk>, _) = (None, Instant::now());
     let told = |word: &Word| match word {
-        Word::Started => Ok(()),
+        Word::Started | Word::Ended { .. } => Ok(()),
         Word::Failed { text } => Err(failed(text.clone())),
     };
     meet::await_visitor(call, &door, |came| {

@@ -186,6 +186,7 @@ impl Draft {
             network: false,
             partition: None,
             cores: None,
+            starter: None,
         })))
     }
 

@@ -185,6 +185,16 @@ impl HostArguments {
 }
 
 impl Given {
+    /// This one of them alone.
+    pub fn keep_only(&mut self, name: &str) -> Result<(), String> {
+        let names: Vec<String> = self.hosts.iter().map(|host| host.name.clone()).collect();
+        self.hosts.retain(|host| host.name == name);
+        match self.hosts.is_empty() {
+            true => Err(format!("host '{name}' is none of this job's, which are '{}'", names.join("', '"))),
+            false => Ok(()),
+        }
+    }
+
     /// How many ranks a job has here that does not say it.
     pub fn ranks(&self) -> usize {
         let wanted = ranks_wanted(&self.hosts, self.map);
