@@ -130,6 +130,16 @@ impl Coded for IpAddr {
     }
 }
 
+impl Coded for bool {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.push((*self).into());
+    }
+
+    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+        from.byte().map(|byte| byte != 0)
+    }
+}
+
 /// Whether there is one, then the value.
 impl<T: Coded> Coded for Option<T> {
     fn put(&self, to: &mut Vec<u8>) {
