@@ -104,10 +104,8 @@ pub fn main(given: &JobsArguments) -> Result<i32> {
         (false, None) if records.is_empty() => "no jobs\n".to_owned(),
         (false, None) => show::table(records, ago),
     };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(0),
-    }
+    print!("{text}");
+    Ok(0)
 }
 
 /// The records of a file.

@@ -6,6 +6,7 @@
 
 mod ask;
 mod cc;
+mod closed;
 mod cluster;
 mod defaults;
 mod environment;
@@ -170,6 +171,7 @@ struct CompilerArguments {
 const EXIT_USAGE: i32 = 2;
 
 fn main() {
+    closed::end_where_nobody_reads();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = name::of(Path::new(arguments.first().map_or(OsStr::new(""), |name| name)));
     let outcome = match (Language::of_name(&name), name.as_str()) {

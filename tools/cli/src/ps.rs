@@ -4,7 +4,7 @@ mod show;
 mod sockets;
 
 use anyhow::{Context, Result};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use weft_ranks::{Job, Whose, segments};
 use weft_wire::status::{COUNTERS, Counter};
@@ -55,12 +55,7 @@ pub fn run(given: Arguments) -> Result<i32> {
     };
     let in_place = std::io::stdout().is_terminal() && !given.json;
     loop {
-        if let Err(error) = show(&given, in_place) {
-            // Nobody reads any more: no error.
-            let closed =
-                error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe);
-            return if closed { Ok(0) } else { Err(error) };
-        }
+        show(&given, in_place)?;
         std::thread::sleep(Duration::from_secs_f64(seconds));
     }
 }
@@ -93,9 +88,8 @@ fn print(given: &Arguments, what: &impl serde::Serialize, text: impl Fn() -> Str
         false => text(),
     };
     let text = if in_place { over_the_last(&text) } else { text };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    print!("{text}");
+    Ok(std::io::stdout().flush()?)
 }
 
 /// The text in the place of the one before: from the top, line by line, the rest cleared. Nothing of the terminal is

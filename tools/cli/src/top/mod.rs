@@ -11,7 +11,7 @@ mod text;
 use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use state::{TopAct, TopState};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use weft_requests::client::{ClusterClient, refusal};
@@ -49,7 +49,7 @@ pub fn main(given: &TopArguments) -> Result<i32> {
     if given.json || given.once || !std::io::stdout().is_terminal() {
         let view = look(&mut client)?;
         let text = if given.json { serde_json::to_string_pretty(&view)? + "\n" } else { text::of(&view) };
-        std::io::stdout().lock().write_all(text.as_bytes())?;
+        print!("{text}");
         return Ok(0);
     }
     let (demands, asked) = channel();
