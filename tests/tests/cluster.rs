@@ -145,6 +145,44 @@ fn an_editor_s_mistakes_change_nothing_and_the_last_version_is_kept() {
 }
 
 #[test]
+fn who_edits_a_file_that_somebody_else_changes_meanwhile_is_told_and_keeps_his_text() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let edit = |editor: &str| {
+        let mut command = weft(folder.path());
+        command.args(["cluster", "edit"]).env("EDITOR", editor).env_remove("VISUAL").output().expect("started")
+    };
+    let weft = tree().join("bin/weft");
+    let weft = weft.display();
+    let refused = edit(&format!("{weft} cluster reserve course --for 1h > /dev/null && sed -i s/^slots.*/slots=9/"));
+    let why = text(&refused.stderr);
+    assert!(!refused.status.success() && why.contains("changed meanwhile") && why.contains("your text is '"), "{why}");
+    // The next one begins with what is there now, and says where the old text is.
+    let next = edit("sed -i s/^slots.*/slots=5/");
+    let told = text(&next.stderr);
+    assert!(said(&next).contains("version 3") && told.contains("lab.toml.draft.1' now"), "{told}");
+    let file = std::fs::read_to_string(folder.path().join("weft/lab.toml")).expect("it is there");
+    assert!(file.contains("course") && file.contains("slots=5") && !file.contains("Draft of version"), "{file}");
+    let second = edit(&format!("env EDITOR=true {weft} cluster edit; true"));
+    assert!(text(&second.stderr).contains("is being edited already, by process"), "{}", text(&second.stderr));
+    let failed = text(&edit("exit 3; true").stderr);
+    assert!(failed.contains("exit status: 3") && failed.contains("nothing was changed"), "{failed}");
+}
+
+#[test]
+fn commands_end_in_silence_where_nobody_reads_what_they_print() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let more: &[&[&str]] = &[&["cluster", "show"], &["cluster", "show", "--json"], &["info"], &["ps", "--json"]];
+    for words in more {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = weft(folder.path()).args(*words).stdout(writer).output().expect("started");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{words:?}");
+    }
+}
+
+#[test]
 fn a_file_is_taken_if_it_is_newer_and_sound() {
     let folder = TempDir::new().expect("a folder");
     let take = |text: &str| {

@@ -1,5 +1,6 @@
 //! A new file, and changes by an editor.
 
+use super::draft::Draft;
 use super::file::{self, Slips};
 use super::{FRONT, InitArguments};
 use crate::hosts;
@@ -48,52 +49,50 @@ pub fn init(given: InitArguments) -> Result<i32, Slips> {
 pub fn edit() -> Result<i32, Slips> {
     let path = file::path()?;
     let before = fs::read_to_string(&path).map_err(|error| slip(format!("'{}': {error}", path.display())))?;
-    let draft = path.with_extension("toml.draft");
-    let failed = |error: io::Error| slip(format!("'{}': {error}", draft.display()));
-    if !draft.exists() {
-        fs::write(&draft, &before).map_err(failed)?;
-    }
+    let draft = Draft::open(&path, &before)?;
+    let unchanged = || format!("nothing was changed; your text is '{}'", draft.path.display());
     loop {
-        run_editor(&draft)?;
-        let text = fs::read_to_string(&draft).map_err(failed)?;
-        if text == before {
-            let _ = fs::remove_file(&draft);
+        run_editor(&draft.path).map_err(|why| slip(format!("{why}; {}", unchanged())))?;
+        let text = draft.text()?;
+        if text.trim_end() == before.trim_end() {
+            draft.remove();
             println!("nothing was changed");
             return Ok(0);
         }
-        match file::understand(&draft, &text) {
-            Ok(_) => return take_over(&path, &draft, &before, &text),
-            Err(slips) if io::stdin().is_terminal() => {
-                slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
-                eprint!("Edit again? [Y/n] ");
-                let _ = io::stderr().flush();
-                let mut answer = String::new();
-                let read = io::stdin().lock().read_line(&mut answer);
-                if !matches!(read, Ok(1..)) || answer.trim().eq_ignore_ascii_case("n") {
-                    return Err(slip(format!("nothing was changed; your text is '{}'", draft.display())));
-                }
+        let cluster = file::understand(&draft.path, &text).and_then(|_| replace(&path, &before, &text));
+        let mut slips = match cluster {
+            Ok(cluster) => {
+                draft.remove();
+                println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
+                return Ok(0);
             }
-            Err(mut slips) => {
-                slips.push(format!("nothing was changed; your text is '{}'", draft.display()));
-                return Err(slips);
+            Err(slips) => slips,
+        };
+        if io::stdin().is_terminal() {
+            slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
+            eprint!("Edit again? [Y/n] ");
+            let _ = io::stderr().flush();
+            let mut answer = String::new();
+            let read = io::stdin().lock().read_line(&mut answer);
+            if matches!(read, Ok(1..)) && !answer.trim().eq_ignore_ascii_case("n") {
+                continue;
             }
+            slips.clear();
         }
+        slips.push(unchanged());
+        return Err(slips);
     }
-}
-
-fn take_over(path: &Path, draft: &Path, before: &str, text: &str) -> Result<i32, Slips> {
-    let cluster = replace(path, before, text)?;
-    let _ = fs::remove_file(draft);
-    println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
-    Ok(0)
 }
 
 /// Writes a text that has no mistakes as the next version, and keeps the last one.
 ///
 /// # Errors
-/// It cannot be written.
+/// It cannot be written, or the file is not what it was before.
 pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> {
     let failed = |error: io::Error| slip(format!("'{}': {error}", path.display()));
+    if fs::read_to_string(path).map_err(failed)? != before {
+        return Err(slip(format!("'{}' has been changed meanwhile, by somebody else", path.display())));
+    }
     // A file with mistakes has no version; what comes after it is the first again.
     let old = weft_database::read(before).map_or(0, |cluster| cluster.version);
     file::write(&path.with_extension(format!("toml.{old}")), before).map_err(failed)?;
@@ -101,14 +100,14 @@ pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> 
     file::load(path.to_owned()).map(|file| file.cluster)
 }
 
-fn run_editor(draft: &Path) -> Result<(), Slips> {
+fn run_editor(draft: &Path) -> Result<(), String> {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
     let editor = named.unwrap_or_else(|| "vi".into());
     // A shell, since people put options there.
-    let status = Command::new("sh").arg("-c").arg(r#"eval "$1 \"\$2\"""#).arg("sh").arg(&editor).arg(draft).status();
+    let status = Command::new("sh").arg("-c").arg(r#"eval "$1 \"\$2\""#).arg("sh").arg(&editor).arg(draft).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(slip(format!("the editor '{}' has failed ({status})", editor.display()))),
-        Err(error) => Err(slip(format!("the editor '{}' cannot be started: {error}", editor.display()))),
+        Ok(status) => Err(format!("the editor '{}' has failed ({status})", editor.display())),
+        Err(error) => Err(format!("the editor '{}' cannot be started: {error}", editor.display())),
     }
 }
