@@ -374,6 +374,43 @@ fn a_daemon_that_begins_with_a_broken_file_uses_the_last_good_one_until_it_is_me
 }
 
 #[test]
+fn a_daemon_is_neither_ended_nor_taken_for_its_own_by_another_cluster() {
+    let lab = Lab::with_daemons("");
+    let (third, home) = (lab.hosts.name(3), lab.folder.path().join("home"));
+    let other = |name: &str, what: &str| {
+        let file = lab.folder.path().join(format!("other/{name}.toml"));
+        let key = file.with_extension("key");
+        let launch = "launch = \"ip netns exec {host}\"";
+        let text = format!("name = \"{name}\"\nport = 7447\n{launch}\n[[member]]\nname = \"{third}\"\n");
+        fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        fs::write(&file, text).expect("written");
+        fs::write(&key, "18".repeat(32)).expect("written");
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("a mode");
+        let mut command = lab.weft(3, &["cluster", what]);
+        let command = command.env("WEFT_CLUSTER", &file).env("XDG_CONFIG_HOME", &home);
+        let output = command.output().expect("started");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for (name, told) in [("hall", "a daemon of cluster 'lab' runs"), ("lab", "a daemon of another cluster 'lab' runs")] {
+        for what in ["start", "stop"] {
+            let said = other(name, what);
+            assert!(said.contains(told) && said.contains(&format!("here, as '{third}'")), "{what}: {said}");
+        }
+    }
+    assert!(!home.exists(), "a refused start leaves nothing");
+    let shown = lab.weft(3, &["ps", "--cluster"]).env("WEFT_CLUSTER", lab.folder.path().join("other/hall.toml")).output();
+    let shown = String::from_utf8_lossy(&shown.expect("started").stderr).into_owned();
+    assert!(shown.contains("of cluster 'lab', not of 'hall'"), "{shown}");
+    lab.until("nobody has gone", |view| view["members"][2]["standing"] == "alive");
+    // Its own ends it.
+    let text = fs::read_to_string(lab.file()).expect("read");
+    fs::write(lab.file(), format!("launch = \"ip netns exec {{host}}\"\n{text}")).expect("written");
+    let said = said(lab.weft(1, &["cluster", "stop"]).output().expect("started"));
+    assert_eq!(said.matches("has ended").count(), MEMBERS, "{said}");
+}
+
+#[test]
 fn what_ranks_wait_for_and_have_sent_is_told_to_who_looks() {
     let lab = Lab::with_daemons("");
     let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/mpi/hosts_waits.c");

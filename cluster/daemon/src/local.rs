@@ -175,6 +175,10 @@ impl Daemon {
                 Some(place) => ClusterReply::Page(format!("http://{place}/")),
                 None => ClusterReply::Refused("it serves no page".to_owned()),
             },
+            Demand::HasKey { key } => match crate::door::unhex(key.trim_end()) {
+                Some(key) if key == self.me.key => ClusterReply::Done,
+                _ => ClusterReply::Refused(format!("its cluster '{}' has another key", self.cluster_name())),
+            },
             Demand::Stop if !asker.is_root() && asker.uid != self.me.uid => {
                 ClusterReply::Refused(format!("user '{}' may not end it", asker.user))
             }

@@ -91,6 +91,8 @@ pub enum Demand {
     Finished { most: usize, everywhere: bool },
     /// Where its page is. Answered by [`ClusterReply::Page`].
     Page,
+    /// Whether this is the key of its cluster. Answered by [`ClusterReply::Done`] if it is.
+    HasKey { key: String },
     /// The daemon of this host ends. Jobs go on.
     Stop,
 }

@@ -1,6 +1,7 @@
 //! What is asked of the daemons of a cluster: what there is, signals for jobs, slots of members.
 
 use crate::EXIT_USAGE;
+use crate::cluster::file;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use weft_records::JobRecord;
@@ -125,6 +126,18 @@ pub fn ended(most: usize, everywhere: bool) -> Result<Vec<JobRecord>> {
             Ok(records)
         }
         other => Err(refusal(other).into()),
+    }
+}
+
+/// Says whose cluster is shown where the environment names another one than that of this host's daemon.
+pub fn say_whose() {
+    let named = std::env::var_os(file::VARIABLE).filter(|name| !name.is_empty());
+    let meant = named.and_then(|_| Some(file::load(file::path().ok()?).ok()?.cluster.name));
+    if let (Some(meant), Ok(Some(daemon))) = (meant, ClusterClient::find())
+        && daemon.cluster != meant
+    {
+        let name = file::VARIABLE;
+        eprintln!("weft ps: the daemon of this host is of cluster '{}', not of '{meant}' ({name})", daemon.cluster);
     }
 }
 

@@ -49,6 +49,9 @@ fn parse_seconds(given: &str) -> Result<f64, String> {
 
 /// Prints what runs now; with `--watch`, until interrupted.
 pub fn run(given: Arguments) -> Result<i32> {
+    if given.cluster {
+        crate::ask::say_whose();
+    }
     let Some(seconds) = given.watch else {
         show(&given, false)?;
         return Ok(0);

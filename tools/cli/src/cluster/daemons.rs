@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use weft_database::Cluster;
 use weft_requests::client::{ClusterClient, refusal};
 use weft_requests::{ClusterReply, Demand};
 
@@ -42,21 +43,39 @@ pub fn key(path: &Path) -> Result<String, Slips> {
 
 /// Starts the daemon of each member, at the same time; those that run already are left.
 pub fn start() -> Result<i32, Slips> {
-    let ClusterFile { path, text, .. } = file::find()?;
+    let ClusterFile { path, text, cluster } = file::find()?;
     let outfit = Outfit { text, key: key(&path)?, system: file::is_system(&path) };
     let outfit = serde_json::to_string(&outfit).map_err(|error| vec![error.to_string()])?;
-    on_all("begin", &outfit)
+    on_all(&cluster, "begin", &outfit)
 }
 
 /// Ends the daemons of all members. Jobs go on.
 pub fn stop() -> Result<i32, Slips> {
-    on_all("end", "")
+    let ClusterFile { path, cluster, .. } = file::find()?;
+    let key = weft_lanes::key::content(&key_of(&path))
+        .map_err(|error| vec![format!("{error}; who ends the daemons of a cluster shows them its key")])?;
+    on_all(&cluster, "end", &String::from_utf8_lossy(&key))
 }
 
 /// Runs `weft cluster WHAT` on each member.
-fn on_all(what: &str, input: &str) -> Result<i32, Slips> {
-    let ClusterFile { cluster, .. } = file::find()?;
-    members::on_all(&cluster, input, |host| vec![what, &cluster.name, host])
+fn on_all(cluster: &Cluster, what: &str, input: &str) -> Result<i32, Slips> {
+    members::on_all(cluster, input, |host| vec![what, &cluster.name, host])
+}
+
+/// The daemon of this host, if one runs.
+///
+/// # Errors
+/// It is of another cluster, or of another one of this name.
+fn daemon_of(name: &str, key: &str) -> Result<Option<ClusterClient>, Slips> {
+    let failed = |error: std::io::Error| vec![error.to_string()];
+    let Some(mut client) = ClusterClient::find().map_err(failed)? else { return Ok(None) };
+    let is_its = client.cluster == name
+        && client.ask(&Demand::HasKey { key: key.to_owned() }).map_err(failed)? == ClusterReply::Done;
+    if is_its {
+        return Ok(Some(client));
+    }
+    let other = if client.cluster == name { "another cluster" } else { "cluster" };
+    Err(vec![format!("a daemon of {other} '{}' runs here, as '{}'", client.cluster, client.member)])
 }
 
 /// Takes what this member needs, from standard input, and starts its daemon.
@@ -64,18 +83,20 @@ pub fn begin(name: &str, member: &str) -> Result<i32, Slips> {
     let failed = |error: String| vec![error];
     let outfit = std::io::read_to_string(std::io::stdin().lock()).map_err(|error| failed(error.to_string()))?;
     let outfit: Outfit = serde_json::from_str(&outfit).map_err(|error| failed(format!("no outfit: {error}")))?;
+    // Where it may not run nothing is left.
+    let running = daemon_of(name, &outfit.key)?;
+    if let Some(other) = running.as_ref().filter(|client| client.member != member) {
+        return Err(failed(format!("a daemon of cluster '{name}' runs here, as '{}'", other.member)));
+    }
     let path = file::place_of(name, outfit.system);
     let took = members::take_text(name, &path, &outfit.text);
     if took.is_err() && !path.exists() {
         return took.map(|_| 1);
     }
     take_key(&path, &outfit.key)?;
-    if let Ok(Some(client)) = ClusterClient::find() {
-        if client.cluster == name && client.member == member {
-            println!("runs already");
-            return Ok(0);
-        }
-        return Err(failed(format!("a daemon of cluster '{}' runs here, as '{}'", client.cluster, client.member)));
+    if running.is_some() {
+        println!("runs already");
+        return Ok(0);
     }
     let daemon = std::env::current_exe().map_err(|error| failed(error.to_string()))?.with_file_name("weftd");
     let log = path.with_extension("log");
@@ -115,9 +136,10 @@ fn wait_for(mut child: Child, log: &Path) -> Result<i32, Slips> {
     Err(vec![format!("the daemon has not answered within {} s; see '{}'", PATIENCE.as_secs(), log.display())])
 }
 
-/// Ends the daemon of this host.
-pub fn end() -> Result<i32, Slips> {
-    let Some(mut client) = ClusterClient::find().map_err(|error| vec![error.to_string()])? else {
+/// Ends the daemon of this host, if it is of this cluster, whose key comes from standard input.
+pub fn end(name: &str) -> Result<i32, Slips> {
+    let key = std::io::read_to_string(std::io::stdin().lock()).map_err(|error| vec![error.to_string()])?;
+    let Some(mut client) = daemon_of(name, &key)? else {
         println!("has not run");
         return Ok(0);
     };

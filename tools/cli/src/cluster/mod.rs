@@ -68,7 +68,7 @@ pub enum ClusterCommand {
     /// Take what a member needs from standard input, and start its daemon; for weft cluster start.
     #[command(hide = true)]
     Begin { name: String, member: String },
-    /// End the daemon of this host; for weft cluster stop.
+    /// End the daemon of this host, if it shows the key from standard input to be its own; for weft cluster stop.
     #[command(hide = true)]
     End { name: String, member: String },
     /// Write the cluster as a zone for a name server.
@@ -109,7 +109,7 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Unit { socket: false } => daemons::unit(),
         ClusterCommand::Unit { socket: true } => daemons::socket_unit(),
         ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
-        ClusterCommand::End { .. } => daemons::end(),
+        ClusterCommand::End { name, .. } => daemons::end(&name),
         ClusterCommand::Export(given) => export::export(&given),
         ClusterCommand::Take(given) => members::take(given),
     };
