@@ -271,6 +271,41 @@ fn who_kills_the_launcher_ends_the_ranks_on_all_members_and_frees_their_slots() 
 }
 
 #[test]
+fn a_job_that_is_killed_is_told_by_whom_and_so_is_one_that_waits() {
+    let lab = Lab::with_daemons("");
+    let first = lab.job(6, "never").spawn().expect("started");
+    lab.began(6, "never");
+    let name = lab.running_job("");
+    let second = lab.job(1, "never too").spawn().expect("started");
+    let view = lab.until("one waits", |view| queued(view) == 1);
+    let waiting = view["queue"][0]["job"].as_str().expect("a name");
+    let wrong = refused(lab.weft(3, &["kill", "-s", "USR1", waiting]).output().expect("started"));
+    assert!(wrong.contains("takes only signals that end it"), "{wrong}");
+    said(lab.weft(3, &["kill", waiting]).output().expect("started"));
+    let told = refused(second.wait_with_output().expect("ended"));
+    assert!(told.contains("user 'root' has ended it while it waited"), "{told}");
+    lab.until("nobody waits", |view| queued(view) == 0 && used(view) == 6);
+    said(lab.weft(3, &["kill", &name]).output().expect("started"));
+    let told = refused(first.wait_with_output().expect("ended"));
+    assert!(told.ends_with("user 'root' has sent it SIGTERM (weft kill)\n"), "{told}");
+    let record = said(lab.weft(1, &["jobs", &name]).output().expect("started"));
+    assert!(record.contains("user 'root' has sent it SIGTERM"), "{record}");
+}
+
+#[test]
+fn a_job_is_ended_in_order_when_the_time_of_its_partition_is_over() {
+    let lab = Lab::with_daemons("time = \"1s\"");
+    let mut command = lab.weft(1, &["run", "--partition", "all", "--map", "host", "-n", "2", "sleep", "1000"]);
+    let told = refused(command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("started"));
+    assert!(told.contains("the job took longer than the 1s of partition 'all'"), "{told}");
+    lab.until("it is over", |view| used(view) == 0);
+    let records = said(lab.weft(1, &["jobs", "--json"]).output().expect("started"));
+    let records: Value = serde_json::from_str(&records).expect("JSON");
+    assert_eq!(records[0]["cause"], "the job took longer than the 1s of partition 'all'");
+    assert!(records[0]["ranks"][1]["spent"]["wall_us"].as_u64().is_some_and(|time| time > 500_000), "{records:#}");
+}
+
+#[test]
 fn a_drained_member_gets_nothing_new() {
     let lab = Lab::with_daemons("");
     said(lab.weft(1, &["drain", &lab.hosts.name(3)]).output().expect("started"));

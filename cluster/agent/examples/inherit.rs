@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind: Bind::None,
         stdin: StdinTo::Nobody,
         output: Output::merged(false),
-        timeout: Some(Duration::from_secs(60)),
+        timeout: Some(Duration::from_secs(60).into()),
         inherit: vec![("WEFT_SEGMENT".into(), file.into())],
         hosts: None,
         keep_going: false,

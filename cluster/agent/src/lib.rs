@@ -167,6 +167,19 @@ impl Output {
     }
 }
 
+/// How long a job may take, and what that is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    pub time: Duration,
+    pub words: String,
+}
+
+impl From<Duration> for TimeLimit {
+    fn from(time: Duration) -> Self {
+        Self { time, words: format!("the time limit of {} s", time.as_secs_f64()) }
+    }
+}
+
 /// A job to be run.
 #[derive(Debug)]
 pub struct Job {
@@ -178,7 +191,7 @@ pub struct Job {
     pub stdin: StdinTo,
     pub output: Output,
     /// How long the job may take.
-    pub timeout: Option<Duration>,
+    pub timeout: Option<TimeLimit>,
     /// A rank that is lost does not end the others.
     pub keep_going: bool,
     /// Descriptors that every rank inherits, each with the variable that tells its number.

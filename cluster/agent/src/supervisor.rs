@@ -10,6 +10,7 @@ use crate::pmix::PmixServer;
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
+use crate::TimeLimit;
 use crate::{Destination, Finished, Hosts, Job, JobLog, LaunchError, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -65,7 +66,7 @@ struct Supervisor {
     programs: Vec<String>,
     /// The rank that may ask questions on a terminal.
     asker: Option<usize>,
-    timeout: Option<Duration>,
+    timeout: Option<TimeLimit>,
     watches: Vec<Watch>,
     /// What ranks near by say in their shared memory.
     members: Option<Members>,
@@ -202,8 +203,8 @@ impl Supervisor {
             pmix.keep_going();
         }
         let mut timers = Timers::default();
-        if let Some(timeout) = job.timeout {
-            timers.start(Deadline::Job, now + timeout);
+        if let Some(limit) = &job.timeout {
+            timers.start(Deadline::Job, now + limit.time);
         }
         Ok(Self {
             front: job.front.clone(),
@@ -212,7 +213,7 @@ impl Supervisor {
                 job::StdinTo::Rank(rank) => Some(rank),
                 _ => None,
             },
-            timeout: job.timeout,
+            timeout: job.timeout.clone(),
             watches,
             members,
             guard,
@@ -323,8 +324,8 @@ impl Supervisor {
     fn handle_timer(&mut self, timer: Deadline) {
         match timer {
             Deadline::Job => {
-                let limit = self.timeout.map(|limit| format!("{} s", limit.as_secs_f64())).unwrap_or_default();
-                let decision = self.state.handle_timeout(&limit);
+                let limit = self.timeout.as_ref().map_or("", |limit| &limit.words);
+                let decision = self.state.handle_timeout(limit);
                 self.obey(decision);
                 if self.is_over() {
                     // Only what the ranks have spawned still runs.

@@ -10,9 +10,12 @@ use crate::report::{RunningJob, now};
 use crate::ring::SeenLog;
 use crate::turns::tree::ProcessMark;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use weft_cluster::state::signal_name;
 use weft_records::{JobRecord, ProgramRecord};
 use weft_requests::{Grant, JobName, JobView};
 
@@ -21,8 +24,15 @@ use weft_requests::{Grant, JobName, JobView};
 pub struct Home {
     jobs: RefCell<BTreeMap<u64, Rc<Launched>>>,
     /// Jobs that want room.
-    wanted: RefCell<BTreeSet<u64>>,
+    wanted: RefCell<BTreeMap<u64, WaitingJob>>,
     last: Cell<u64>,
+}
+
+/// A job that wants room.
+struct WaitingJob {
+    user: String,
+    /// Hears who has ended it.
+    end: Option<oneshot::Sender<String>>,
 }
 
 /// A job and its launcher.
@@ -32,6 +42,8 @@ pub struct Launched {
     launcher: Option<LauncherProcess>,
     /// What its ranks write, where its launcher keeps that.
     pub log: Option<SeenLog>,
+    /// Who has ended it, if not its launcher.
+    pub ended_by: RefCell<Option<String>>,
 }
 
 impl Home {
@@ -45,9 +57,25 @@ impl Home {
         self.last.get()
     }
 
-    /// A job wants room, until it is said that it does not.
-    pub fn want(&self, number: u64) {
-        self.wanted.borrow_mut().insert(number);
+    /// A job of this user wants room, until it is said that it does not, or somebody has ended it: then it hears who.
+    pub fn want(&self, number: u64, user: &str) -> oneshot::Receiver<String> {
+        let (end, ended) = oneshot::channel();
+        self.wanted.borrow_mut().insert(number, WaitingJob { user: user.to_owned(), end: Some(end) });
+        ended
+    }
+
+    /// Gives a job that wants room a signal, of which those that end it do so. `None` where there is no such job.
+    pub fn signal_waiting(&self, number: u64, signal: i32, asker: &Asker) -> Option<Result<(), &'static str>> {
+        let mut wanted = self.wanted.borrow_mut();
+        let job = wanted.get_mut(&number)?;
+        if !asker.is_root() && asker.user != job.user {
+            return Some(Err("is not yours"));
+        }
+        if !ENDING.contains(&signal) {
+            return Some(Err("waits for room, and takes only signals that end it"));
+        }
+        let told = job.end.take().map(|end| end.send(asker.user.clone()));
+        Some(if told == Some(Ok(())) { Ok(()) } else { Err("is ending already") })
     }
 
     pub fn want_no_more(&self, number: u64) {
@@ -55,7 +83,7 @@ impl Home {
     }
 
     pub fn is_wanted(&self, number: u64) -> bool {
-        self.wanted.borrow().contains(&number)
+        self.wanted.borrow().contains_key(&number)
     }
 
     pub fn job(&self, number: u64) -> Option<Rc<Launched>> {
@@ -94,7 +122,7 @@ impl Home {
             return None;
         }
         let log = SeenLog::of(begun.pid, begun.uid);
-        Some(self.add(Launched { begun, launcher: Some(launcher), log }))
+        Some(self.add(Launched { begun, launcher: Some(launcher), log, ended_by: RefCell::default() }))
     }
 
     /// Takes a job in.
@@ -117,7 +145,7 @@ impl Launched {
         let is_same = begun.began != 0 && start_of(begun.pid) == Some(begun.began);
         let launcher = launcher.filter(|_| is_same);
         let log = launcher.as_ref().and_then(|_| SeenLog::of(begun.pid, begun.uid));
-        Self { begun, launcher, log }
+        Self { begun, launcher, log, ended_by: RefCell::default() }
     }
 
     /// Waits for the end of the launcher.
@@ -140,10 +168,14 @@ impl Launched {
         asker.is_root() || asker.user == self.begun.view.user
     }
 
-    /// Ends its launcher by force.
-    pub fn kill(&self) {
-        if let Some(launcher) = &self.launcher {
+    /// Ends it because it takes too long: in order, and by force where its launcher is not gone soon.
+    pub async fn end_late(&self, seconds: u64) {
+        let Some(launcher) = &self.launcher else { return };
+        *self.ended_by.borrow_mut() = Some(format!("it took longer than its time, {seconds} s"));
+        let _ = launcher.signal(libc::SIGTERM);
+        if tokio::time::timeout(ENDS, launcher.end()).await.is_err() {
             let _ = launcher.signal(libc::SIGKILL);
+            launcher.end().await;
         }
     }
 
@@ -157,17 +189,25 @@ impl Launched {
             return Err(io::Error::other("its launcher is not yours"));
         }
         let launcher = self.launcher.as_ref().ok_or_else(|| io::Error::other("its launcher is not seen from here"))?;
-        launcher.signal(number)
+        launcher.signal(number)?;
+        if ENDING.contains(&number) {
+            let who = format!("user '{}' has sent it {} (weft kill)", asker.user, signal_name(number));
+            self.ended_by.borrow_mut().get_or_insert(who);
+        }
+        Ok(())
     }
 }
 
 impl BegunJob {
-    /// What is known of a job that is over: what its launcher has told, or else why it has not.
-    pub fn record(&self, told: Option<Box<JobRecord>>, cause: &str) -> JobRecord {
+    /// What is known of a job that is over: what its launcher has told, or else why it has not; and who has ended it.
+    pub fn record(&self, told: Option<Box<JobRecord>>, silent: &str, ended_by: Option<&str>) -> JobRecord {
         let view = &self.view;
         let job = view.job.to_string();
         if let Some(told) = told {
-            return JobRecord { job, user: view.user.clone(), partition: view.partition.clone(), ..*told };
+            let causes = [told.cause.as_deref(), ended_by.filter(|_| told.exit_code != 0)];
+            let causes: Vec<&str> = causes.into_iter().flatten().collect();
+            let cause = Some(causes.join("; ")).filter(|cause| !cause.is_empty());
+            return JobRecord { job, user: view.user.clone(), partition: view.partition.clone(), cause, ..*told };
         }
         let program = ProgramRecord::new(&view.program, view.arguments.iter().cloned(), view.size);
         JobRecord {
@@ -179,11 +219,17 @@ impl BegunJob {
             wall_seconds: now().saturating_sub(view.since) as f64,
             hosts: view.hosts.iter().map(|(name, _)| name.clone()).collect(),
             exit_code: KILLED,
-            cause: Some(cause.to_owned()),
+            cause: Some(ended_by.unwrap_or(silent).to_owned()),
             ..JobRecord::default()
         }
     }
 }
+
+/// Signals that end a job: SIGHUP, SIGINT, SIGQUIT, SIGKILL and SIGTERM.
+const ENDING: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGKILL, libc::SIGTERM];
+
+/// How long a launcher may take to end its ranks.
+const ENDS: Duration = Duration::from_secs(10);
 
 /// What a shell says of a launcher that was killed.
 const KILLED: i32 = 137;

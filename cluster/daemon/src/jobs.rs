@@ -42,7 +42,7 @@ impl Daemon {
     pub fn find_jobs_again(self: &Rc<Self>) -> Result<()> {
         for begun in self.records.running()? {
             let number = begun.number;
-            let gone = begun.record(None, "it ended while no daemon ran");
+            let gone = begun.record(None, "it ended while no daemon ran", None);
             match self.home.find_again(begun) {
                 Some(job) => self.watch(&job),
                 None => self.records.end(number, now(), &gone)?,
@@ -143,10 +143,7 @@ impl Daemon {
             };
             tokio::select! {
                 () = job.end() => {}
-                () = over => {
-                    job.kill();
-                    job.end().await;
-                }
+                () = over => job.end_late(job.begun.until.unwrap_or(0).saturating_sub(job.begun.view.since)).await,
             }
             daemon.end_job(job.begun.number, None);
         });
@@ -155,7 +152,7 @@ impl Daemon {
     /// A job is over: its record is kept, and its room given back, once.
     pub fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
         let Some(job) = self.home.take(number) else { return };
-        let record = job.begun.record(record, "its launcher was killed");
+        let record = job.begun.record(record, "its launcher was killed", job.ended_by.borrow().as_deref());
         self.keep(|records| records.end(number, now(), &record));
         if let Some((end, bytes)) = job.log.as_ref().and_then(SeenLog::last).filter(|(end, _)| *end > 0) {
             self.keep(|records| records.keep_log(number, end, &bytes));
@@ -182,9 +179,24 @@ impl Daemon {
         let told = ProgramRecord::new(&placing.about.program, placing.about.arguments.into_iter(), 0);
         (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
         let number = self.home.new_number();
+        let ended = self.home.want(number, &asker.user);
+        tokio::select! {
+            // Who has ended it goes before a grant that comes in the same moment.
+            biased;
+            Ok(who) = ended => ClusterReply::Refused(format!("user '{who}' has ended it while it waited (weft kill)")),
+            reply = self.find_room(asker, number, placing, out) => reply,
+        }
+    }
+
+    async fn find_room(
+        self: &Rc<Self>,
+        asker: &Asker,
+        number: u64,
+        placing: Placing,
+        out: &mpsc::UnboundedSender<ClusterReply>,
+    ) -> ClusterReply {
         let job = JobName::new(&self.me.member, number);
         let mut wanted = WantedRoom { daemon: self, job: &job, number, is_settled: false };
-        self.home.want(number);
         let mut begun = Instant::now();
         loop {
             let mut failed = None;

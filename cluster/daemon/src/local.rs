@@ -155,8 +155,11 @@ impl Daemon {
             Demand::Finish { job, record } => match self.own_job(asker, &job) {
                 Ok(number) if !self.is_launcher(asker, number) => refused(anyhow!("this is not the launcher of {job}")),
                 Ok(number) => {
+                    let has_failed = record.as_ref().is_some_and(|record| record.exit_code != 0);
+                    let job = self.home.job(number).filter(|_| has_failed);
+                    let ended_by = job.and_then(|job| job.ended_by.borrow().clone());
                     self.end_job(number, record);
-                    ClusterReply::Done
+                    ended_by.map_or(ClusterReply::Done, ClusterReply::Ended)
                 }
                 Err(error) => refused(error),
             },
@@ -190,6 +193,19 @@ impl Daemon {
         }
     }
 
+    /// Gives a job of this host a signal, or one that waits.
+    fn signal_job(&self, asker: &Asker, job: &JobName, signal: i32) -> Result<(), String> {
+        let number = job.parts().map_or(0, |(_, number)| number);
+        if let Some(waiting) = self.home.signal_waiting(number, signal, asker) {
+            return waiting.map_err(|why| format!("job {job} {why}"));
+        }
+        let running = self.home.job(number).ok_or_else(|| format!("no job {job} runs"))?;
+        if !running.is_of(asker) {
+            return Err(format!("job {job} is not yours"));
+        }
+        running.signal(signal, asker).map_err(|error| format!("job {job}: {error}"))
+    }
+
     /// Whether the asker is the launcher of a job itself, as far as that can be known.
     fn is_launcher(&self, asker: &Asker, number: u64) -> bool {
         let job = self.home.job(number);
@@ -216,17 +232,10 @@ impl Daemon {
         match demand {
             Demand::Look { ranks: true } => ClusterReply::View(Box::new(self.view_with_ranks().await)),
             Demand::Look { .. } => ClusterReply::View(Box::new(self.view())),
-            Demand::Signal { job, signal } => {
-                let number = job.parts().map(|(_, number)| number);
-                match number.and_then(|number| self.home.job(number)) {
-                    Some(job) if job.is_of(asker) => match job.signal(signal, asker) {
-                        Ok(()) => ClusterReply::Done,
-                        Err(error) => ClusterReply::Refused(format!("job {}: {error}", job.name())),
-                    },
-                    Some(_) => ClusterReply::Refused(format!("job {job} is not yours")),
-                    None => ClusterReply::Refused(format!("no job {job} runs")),
-                }
-            }
+            Demand::Signal { job, signal } => match self.signal_job(asker, &job, signal) {
+                Ok(()) => ClusterReply::Done,
+                Err(why) => ClusterReply::Refused(why),
+            },
             Demand::Log { job, from } => self.log_of(asker, &job, from),
             Demand::Finished { most, .. } => match self.ended_jobs(asker, most) {
                 Ok(records) => ClusterReply::Records(records),

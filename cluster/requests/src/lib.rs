@@ -122,6 +122,8 @@ pub enum ClusterReply {
     /// What a browser is given.
     Page(String),
     Done,
+    /// The same to [`Demand::Finish`], where somebody else has ended the job: who, or why.
+    Ended(String),
     /// Why not, in one line.
     Refused(String),
 }

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_agent::{Job, JobId, Output};
+use weft_agent::{Job, JobId, Output, TimeLimit};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
 use weft_fabric::settings::DEFINITIONS;
@@ -286,7 +286,7 @@ pub fn carry_out(mut job: Job, listeners: Listeners) -> i32 {
     job.output.log = room.as_mut().and_then(JobRoom::take_log);
     let finished = weft_agent::run(job);
     if let Some(room) = room {
-        room.finish(finished.as_ref().ok().map(|finished| &finished.record));
+        room.finish(&front, finished.as_ref().ok().map(|finished| &finished.record));
     }
     match finished {
         Ok(finished) => {
@@ -400,7 +400,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
         bind: given.bind.unwrap_or(defaults.bind),
         stdin,
         output: given.output.map_or(Output::merged(tag), |directory| Output::files_in(&directory)),
-        timeout,
+        timeout: timeout.map(TimeLimit::from).or_else(|| room.as_ref()?.time_limit()),
         inherit: Vec::new(),
         hosts,
         keep_going: given.keep_going || defaults.keep_going,

@@ -70,7 +70,7 @@ impl std::fmt::Display for Cause {
             }
             Self::NotStarted { program, reason } => write!(f, "could not be started from '{program}': {reason}"),
             Self::Fault { reason } => write!(f, "broke the protocol with the launcher: {reason}"),
-            Self::Timeout { limit } => write!(f, "the job took longer than the time limit of {limit}"),
+            Self::Timeout { limit } => write!(f, "the job took longer than {limit}"),
             Self::Interrupted { signal } => write!(f, "ended at the second {}", signal_name(*signal)),
             Self::Breakdown { reason } => write!(f, "the launcher cannot go on: {reason}"),
         }

@@ -133,7 +133,7 @@ fn abort_with_code_zero_is_no_success() {
 #[test]
 fn timeout_and_insistence_concern_the_whole_job() {
     let mut job = running(1);
-    assert_eq!(job.handle_timeout("5 s"), Decision::EndOthers);
+    assert_eq!(job.handle_timeout("the time limit of 5 s"), Decision::EndOthers);
     assert_eq!(job.exit_code(), 124);
     assert_eq!(job.report()[0], "the job took longer than the time limit of 5 s");
     let mut job = running(1);

@@ -7,7 +7,7 @@ use crate::run;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weft_agent::{Destination, Job, JobId, Output};
+use weft_agent::{Destination, Job, JobId, Output, TimeLimit};
 use weft_cluster::hosts::Map;
 use weft_cluster::job::{Program, StdinTo, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
@@ -179,7 +179,7 @@ impl Draft {
             bind: self.bind,
             stdin,
             output: Output { tag: self.tag, streams: self.streams, log: None },
-            timeout: self.timeout,
+            timeout: self.timeout.map(TimeLimit::from),
             inherit: Vec::new(),
             hosts,
             keep_going: self.keep_going,

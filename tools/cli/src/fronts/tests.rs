@@ -120,7 +120,7 @@ fn binding_is_a_core_each_or_none() {
 fn srun_s_letters_and_names_are_understood() {
     let job = srun("-n4 -lc2 --exclusive --export=ALL,A=1 -t1:30 -D/tmp ./a -n 3").unwrap();
     assert_eq!((ranks(&job), job.bind, job.output.tag, job.stdin), (4, Bind::None, true, StdinTo::All));
-    assert_eq!(job.timeout, Some(std::time::Duration::from_secs(90)));
+    assert_eq!(job.timeout.map(|limit| limit.time), Some(std::time::Duration::from_secs(90)));
     let program = &job.programs[0];
     assert_eq!(program.arguments, ["-n", "3"]);
     assert!(program.environment.contains(&("A".into(), "1".into())));
@@ -135,7 +135,7 @@ fn srun_s_letters_and_names_are_understood() {
     assert_eq!(names_of("-w a[1-4] -x a2,a[4-5] -N2 ./a"), "a1 a3");
     let names = |list: &str| srun(&format!("-w {list} ./a")).unwrap().hosts.expect("other hosts").names.join(" ");
     assert_eq!(names("login,node[01-03,7],x[1-2]y"), "login node01 node02 node03 node7 x1y x2y");
-    let seconds = |time: &str| srun(&format!("-t {time} ./a")).unwrap().timeout.map(|time| time.as_secs());
+    let seconds = |time: &str| srun(&format!("-t {time} ./a")).unwrap().timeout.map(|limit| limit.time.as_secs());
     assert_eq!(
         [seconds("2"), seconds("1:00:00"), seconds("1-2"), seconds("0")],
         [Some(120), Some(3600), Some(93600), None]

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::time::{Duration, Instant};
-use weft_agent::{Hosts, Job, JobId, JobLog};
+use weft_agent::{Hosts, Job, JobId, JobLog, TimeLimit};
 use weft_cluster::hosts::{Host, Launch, Map};
 use weft_cluster::job::Program;
+use weft_database::show_time;
 use weft_records::JobRecord;
 use weft_requests::client::{ClusterClient, refusal};
 use weft_requests::{ClusterReply, Demand, Description, Grant, JobName, Placing};
@@ -60,6 +61,8 @@ pub struct JobRoom {
     job: Option<JobName>,
     /// What its ranks write, for the daemon to find; it must be there before the daemon hears of the job.
     log: Option<JobLog>,
+    /// How long it may take where it has not said so itself.
+    limit: Option<TimeLimit>,
 }
 
 impl JobRoom {
@@ -92,7 +95,12 @@ impl JobRoom {
             let lost = match answer(front, &mut client, &demand) {
                 Ok(Ok(grant)) => {
                     let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
-                    let room = Self { job: Some(grant.job.clone()), client, log: log.take() };
+                    let of_partition = |time| TimeLimit {
+                        time: Duration::from_secs(time),
+                        words: format!("the {} of partition '{partition}'", show_time(Duration::from_secs(time))),
+                    };
+                    let limit = grant.seconds.map(of_partition);
+                    let room = Self { job: Some(grant.job.clone()), client, log: log.take(), limit };
                     return Ok(Some((room, grant, is_here)));
                 }
                 Ok(Err(reason)) => return Err(reason),
@@ -114,7 +122,12 @@ impl JobRoom {
             since: 0,
         };
         let log = log();
-        client.tell(&Demand::Register(about)).ok().map(|()| Self { client, job: None, log })
+        client.tell(&Demand::Register(about)).ok().map(|()| Self { client, job: None, log, limit: None })
+    }
+
+    /// How long it may take by its partition.
+    pub fn time_limit(&self) -> Option<TimeLimit> {
+        self.limit.clone()
     }
 
     /// Where the launcher is to write what its ranks do.
@@ -131,17 +144,16 @@ impl JobRoom {
     }
 
     /// The job is over. A daemon that was started again meanwhile hears it as well.
-    pub fn finish(mut self, record: Option<&JobRecord>) {
+    pub fn finish(mut self, front: &str, record: Option<&JobRecord>) {
         let job = self.job.take().or_else(|| match self.client.reply() {
             Ok(ClusterReply::Registered { job }) => Some(job),
             _ => None,
         });
         let Some(job) = job else { return };
         let demand = Demand::Finish { job, record: record.cloned().map(Box::new) };
-        if self.client.ask(&demand).is_err()
-            && let Ok(Some(mut client)) = ClusterClient::find()
-        {
-            let _ = client.ask(&demand);
+        let again = |_| ClusterClient::find()?.ok_or(io::ErrorKind::NotFound)?.ask(&demand);
+        if let Ok(ClusterReply::Ended(why)) = self.client.ask(&demand).or_else(again) {
+            eprintln!("{front}: {why}");
         }
     }
 }
