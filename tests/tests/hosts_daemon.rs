@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
+#[path = "hosts_daemon/lost.rs"]
+mod lost;
 #[path = "hosts_daemon/turns.rs"]
 mod turns;
 
@@ -427,14 +429,16 @@ fn a_daemon_is_neither_ended_nor_taken_for_its_own_by_another_cluster() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    for (name, told) in [("hall", "a daemon of cluster 'lab' runs"), ("lab", "a daemon of another cluster 'lab' runs")] {
+    for (name, told) in [("hall", "a daemon of cluster 'lab' runs"), ("lab", "a daemon of another cluster 'lab' runs")]
+    {
         for what in ["start", "stop"] {
             let said = other(name, what);
             assert!(said.contains(told) && said.contains(&format!("here, as '{third}'")), "{what}: {said}");
         }
     }
     assert!(!home.exists(), "a refused start leaves nothing");
-    let shown = lab.weft(3, &["ps", "--cluster"]).env("WEFT_CLUSTER", lab.folder.path().join("other/hall.toml")).output();
+    let shown =
+        lab.weft(3, &["ps", "--cluster"]).env("WEFT_CLUSTER", lab.folder.path().join("other/hall.toml")).output();
     let shown = String::from_utf8_lossy(&shown.expect("started").stderr).into_owned();
     assert!(shown.contains("of cluster 'lab', not of 'hall'"), "{shown}");
     lab.until("nobody has gone", |view| view["members"][2]["standing"] == "alive");

@@ -1,5 +1,6 @@
 //! The launcher's half: one loop over the keeper's link, or those to the agents, signals, PMI, output and input.
 
+use crate::TimeLimit;
 use crate::descriptors::{self, Here, OurHalf, Source};
 use crate::gather::{self, Guard, Tail};
 use crate::keeper::{self, Keeper, Kept};
@@ -10,7 +11,6 @@ use crate::pmix::PmixServer;
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::TimeLimit;
 use crate::{Destination, Finished, Hosts, Job, JobLog, LaunchError, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};

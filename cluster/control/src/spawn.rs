@@ -72,9 +72,8 @@ impl Order {
     /// It is no order.
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let mut bytes = Bytes { rest: bytes, kind: KIND };
-        let order =
-            Self { programs: Vec::take(&mut bytes)?, host: Option::take(&mut bytes)?, watched: bool::take(&mut bytes)? };
-        bytes.ended().map(|()| order)
+        let (programs, host, watched) = (Coded::take(&mut bytes)?, Coded::take(&mut bytes)?, Coded::take(&mut bytes)?);
+        bytes.ended().map(|()| Self { programs, host, watched })
     }
 }
 

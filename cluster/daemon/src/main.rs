@@ -129,7 +129,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("no event loop").and_then(|runtime| {
         let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, async {
+        let done = local.block_on(&runtime, async {
             match (given.command, given.serve) {
                 (Some(DaemonCommand::Door), _) => door::serve().await.map(|()| 0),
                 (Some(DaemonCommand::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
@@ -137,9 +137,11 @@ fn main() {
                 (None, Some(given)) => serve(given).await.map(|()| 0),
                 (None, None) => bail!("it is not said which cluster: weftd FILE"),
             }
-        })
+        });
+        // A thread may wait for standard input, and would be waited for; at the end of the process as well.
+        runtime.shutdown_background();
+        done
     });
-    // Not by return: a thread may wait for standard input, and would be waited for.
     std::process::exit(done.unwrap_or_else(|error| {
         eprintln!("weftd: {error:#}");
         1

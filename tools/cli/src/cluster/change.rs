@@ -63,7 +63,11 @@ pub fn edit() -> Result<i32, Slips> {
         let mut slips = match cluster {
             Ok(cluster) => {
                 draft.remove();
-                println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
+                println!(
+                    "{}: version {}; weft cluster apply brings it to the members",
+                    path.display(),
+                    cluster.version
+                );
                 return Ok(0);
             }
             Err(slips) => slips,

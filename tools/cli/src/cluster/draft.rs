@@ -31,7 +31,10 @@ impl Draft {
         let mark = mark_of(text);
         match fs::read_to_string(&path) {
             Ok(left) if left.lines().any(|line| line == mark) && !without_mark(&left).trim().is_empty() => {
-                eprintln!("{FRONT}: this is your draft '{}', which was not taken; remove it to begin anew", path.display());
+                eprintln!(
+                    "{FRONT}: this is your draft '{}', which was not taken; remove it to begin anew",
+                    path.display()
+                );
                 return Ok(Self { path, _lock: lock });
             }
             Ok(left) if !without_mark(&left).trim().is_empty() => {
