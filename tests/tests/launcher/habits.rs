@@ -117,11 +117,11 @@ fn all_wrong_lines_of_a_host_file_are_told_at_once() {
 #[test]
 fn this_host_is_not_reached_by_a_launch_command_unless_one_is_named() {
     let script = ["sh", "-c", "echo $PMI_RANK of $PMI_SIZE"];
-    let mut command = weft();
+    let mut command = Command::new(build::weft());
     let done = finish(command.args(["run", "--hosts", "localhost:2"]).args(script).env_remove("WEFT_LAUNCH"));
     assert_eq!(lines_sorted(&done.out), TWO, "{}", done.err);
     let launch = ["run", "--hosts", "localhost:2", "--launch", "sh -c 'echo called {host} >&2; exit 3' {host}"];
-    let done = finish(weft().args(launch).arg("true"));
+    let done = finish(Command::new(build::weft()).args(launch).arg("true"));
     assert!(done.code == 1 && done.err.contains("called localhost"), "{}", done.err);
 }
 

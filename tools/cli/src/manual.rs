@@ -105,13 +105,15 @@ pub fn completions(command: clap::Command, shell: Shell, out: &mut impl Write) {
     clap_complete::generate(shell, &mut visible(&command), "weft", out);
 }
 
-/// What help tells of a command, and nothing of what only our own programs use.
+/// What help tells of a command, and nothing of what only our own programs use. Names have to live as long as the program,
+/// which ends when it has written them.
 fn visible(command: &clap::Command) -> clap::Command {
+    let lasting = |name: &str| -> &'static str { name.to_owned().leak() };
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
     let below = command.get_subcommands().filter(|below| !below.is_hide_set()).map(visible);
     let about = command.get_about().cloned().unwrap_or_default();
-    let aliases: Vec<String> = command.get_visible_aliases().map(str::to_owned).collect();
-    clap::Command::new(command.get_name().to_owned())
+    let aliases = command.get_visible_aliases().map(lasting);
+    clap::Command::new(lasting(command.get_name()))
         .about(about)
         .visible_aliases(aliases)
         .args(arguments)
