@@ -224,6 +224,10 @@ class Port:
     """A port of this process: of a number, of any number, or with a name."""
 
     def __init__(self, number: int = ANY, name: Optional[str] = None):
+        if not isinstance(number, int):
+            raise TypeError(f"a port's number is an int, not {number!r}; Port(name=...) opens one with a name")
+        if name is not None and number != ANY:
+            raise TypeError(f"a port has a number or a name, not both: {number} and {name!r}")
         opened = _library.weft_port_open(number) if name is None else _library.weft_port_open_named(name.encode())
         self.number = _checked(opened)
 
@@ -259,8 +263,8 @@ class Port:
     def receive_into(self, buffer: Any, process: int = ANY, tag: int = ANY) -> Message:
         """Receives into a buffer; of a message that is longer than it the beginning is there, and an Error is raised."""
         message = _Message()
-        _select([_Pick(self.number, process, tag)], [], None, message)
         at, length, kept = _writable(buffer)
+        _select([_Pick(self.number, process, tag)], [], None, message)
         seen = (self.number, message.process, message.tag)
         _checked(_library.weft_receive(*seen, at, length, ctypes.byref(message)))
         del kept
