@@ -30,7 +30,7 @@ mod tune;
 
 use anyhow::Result;
 use cc::Language;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use fronts::{mpiexec, parallel, srun};
 use std::ffi::{OsStr, OsString};
@@ -275,9 +275,19 @@ fn refuse(front: &str, error: &clap::Error) -> ! {
     }
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{error}"),
-        _ => eprintln!("{front}: {}", one_line(&error.to_string())),
+        _ => eprintln!("{front}: {}{}", one_line(&error.to_string()), advice(front, error)),
     }
     std::process::exit(EXIT_USAGE)
+}
+
+/// To who gives `weft run` an option of the launchers of others.
+fn advice(front: &str, error: &clap::Error) -> &'static str {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if front == "weft run" && mpiexec::has(option) => {
+            "; weft mpiexec takes the options of mpiexec and mpirun"
+        }
+        _ => "",
+    }
 }
 
 /// The parser's message without its decoration: the paragraph that says what is wrong, and its hints.
@@ -306,6 +316,9 @@ mod tests {
         assert!(line.contains("'--tag-output'") && !line.contains('\n'), "{line}");
         let error = Cli::try_parse_from(["weft", "sock", "--statz", "true"]).err().expect("unknown option");
         let line = one_line(&error.to_string());
+        assert!(advice("weft sock", &error).is_empty());
+        let of_others = Cli::try_parse_from(["weft", "run", "--oversubscribe", "true"]).err().expect("unknown option");
+        assert!(advice("weft run", &of_others).contains("weft mpiexec"));
         assert!(line.ends_with("a similar argument exists: '--stats'"), "{line}");
     }
 

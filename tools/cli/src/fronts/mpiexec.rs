@@ -206,6 +206,11 @@ const IGNORED: [super::options::Known<Becomes>; 32] = [
     known("stop-on-exec stop-in-init stop-in-app", "", B::Ignored, NO_DEBUGGER),
 ];
 
+/// Whether `mpiexec` has an option that is written so.
+pub fn has(option: &str) -> bool {
+    TABLE.has(option.trim_start_matches('-').split('=').next().unwrap_or_default())
+}
+
 /// What `mpiexec -help` and the manual say.
 pub fn help() -> String {
     format!(

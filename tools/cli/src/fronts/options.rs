@@ -87,6 +87,11 @@ impl<B> Known<B> {
 }
 
 impl<B> Table<B> {
+    /// Whether an option of this name is there, without its dashes.
+    pub fn has(&self, name: &str) -> bool {
+        self.all().any(|known| known.has(name))
+    }
+
     fn all(&self) -> impl Iterator<Item = &'static Known<B>> + use<B> {
         self.sections.iter().flat_map(|section| section.options)
     }
