@@ -33,6 +33,8 @@ pub(crate) fn join(threads: bool) -> Result<()> {
     let (me, size) = (endpoint.me(), endpoint.world_size());
     // SAFETY: the function stores two words.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // Who is gone is what calls answer.
+    endpoint.keep_quiet_of_others();
     crate::memory::begin(&mut endpoint);
     elsewhere::begin(&mut endpoint);
     FABRIC.open_beside(endpoint, Desk::default(), threads);
