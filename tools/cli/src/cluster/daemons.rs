@@ -59,7 +59,7 @@ pub fn stop() -> Result<i32, Slips> {
 
 /// Runs `weft cluster WHAT` on each member.
 fn on_all(cluster: &Cluster, what: &str, input: &str) -> Result<i32, Slips> {
-    members::on_all(cluster, input, |host| vec![what, &cluster.name, host])
+    members::on_all(cluster, input, PATIENCE, |host| vec![what, &cluster.name, host])
 }
 
 /// The daemon of this host, if one runs.

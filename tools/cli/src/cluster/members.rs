@@ -1,45 +1,58 @@
 //! Bringing the file to the members.
 
 use super::file::{self, ClusterFile, MOST_BYTES, Slips, launch_of};
+use crate::defaults::Defaults;
 use crate::hosts::line;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use weft_database::Cluster;
+
+/// Between two looks at commands that run.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Sends the file to all members at the same time.
 pub fn apply() -> Result<i32, Slips> {
     let ClusterFile { path, text, cluster } = file::find()?;
-    on_all(&cluster, &text, |_| {
+    on_all(&cluster, &text, Duration::ZERO, |_| {
         let system = file::is_system(&path).then_some("--system");
         ["take", &cluster.name].into_iter().chain(system).collect()
     })
 }
 
 /// Runs `weft cluster` with these words on each member at the same time, and shows in one line for each what has come
-/// of it. Answers the exit code.
-pub fn on_all<'a>(cluster: &'a Cluster, input: &str, words: impl Fn(&'a str) -> Vec<&'a str>) -> Result<i32, Slips> {
+/// of it. Who takes longer than hosts may, and this besides, is given up. Answers the exit code.
+pub fn on_all<'a>(
+    cluster: &'a Cluster,
+    input: &str,
+    besides: Duration,
+    words: impl Fn(&'a str) -> Vec<&'a str>,
+) -> Result<i32, Slips> {
     let launch = launch_of(cluster)?;
-    let program = std::env::current_exe().map_err(|error| vec![error.to_string()])?;
+    let failed = |error: io::Error| vec![error.to_string()];
+    let program = std::env::current_exe().map_err(failed)?;
     let program = program.to_string_lossy();
-    let start = |host: &'a str| -> std::io::Result<Child> {
+    // As a file it holds nobody up who does not read it.
+    let input = weft_kernel::memory_with(c"weft cluster", input.as_bytes(), true).map_err(failed)?;
+    let start = |host: &'a str| -> io::Result<Child> {
         let words = launch.command(host, &[&[&*program, "cluster"][..], &words(host)].concat());
+        let input = File::open(format!("/proc/self/fd/{}", input.as_raw_fd()))?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        // Who ends without reading says why itself.
-        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
-        Ok(child)
+        command.args(&words[1..]).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
+    let end = Defaults::of_environment().launch_timeout.map(|patience| Instant::now() + patience + besides);
     let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
-    Ok(show_outcomes(started))
+    Ok(show_outcomes(started, end))
 }
 
 /// Waits for commands that were started on members, and shows a line of each. Answers the exit code.
-fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
+fn show_outcomes(started: Vec<(&String, io::Result<Child>)>, end: Option<Instant>) -> i32 {
     let mut failed = 0;
     for (name, child) in started {
-        let output = child.and_then(Child::wait_with_output);
+        let output = child.and_then(|child| outcome(child, end));
         let (good, said) = match &output {
             Ok(output) if output.status.success() => (true, line(&output.stdout, true)),
             Ok(output) => (false, line(&output.stderr, true).or_else(|| Some(output.status.to_string()))),
@@ -49,6 +62,20 @@ fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
         println!("{name}: {}", said.unwrap_or_default());
     }
     i32::from(failed > 0)
+}
+
+/// What a command has written when it has ended. One that is late is killed.
+fn outcome(mut child: Child, end: Option<Instant>) -> io::Result<Output> {
+    while let Some(end) = end
+        && child.try_wait()?.is_none()
+    {
+        if Instant::now() >= end {
+            child.kill().and_then(|()| child.wait())?;
+            return Err(io::Error::other("nothing was heard in time (WEFT_LAUNCH_TIMEOUT)"));
+        }
+        std::thread::sleep(LOOK);
+    }
+    child.wait_with_output()
 }
 
 #[derive(clap::Args)]
@@ -102,8 +129,14 @@ pub fn take_text(name: &str, path: &Path, text: &str) -> Result<String, Slips> {
             return Ok(format!("has version {}", new.version));
         }
         Ok(ClusterFile { cluster: ours, .. }) if ours.version >= new.version => {
-            let how = if ours.version == new.version { "another text of it" } else { "it is newer" };
-            return Err(vec![format!("keeps version {}, which is not {}: {how}", ours.version, new.version)]);
+            let (kept, version) = (ours.version, new.version);
+            return Err(vec![if kept == version {
+                format!(
+                    "keeps another text of version {kept}; weft cluster edit makes the next version, which it takes"
+                )
+            } else {
+                format!("keeps version {kept}, which is newer than {version}")
+            }]);
         }
         Ok(ClusterFile { cluster: ours, .. }) => format!("had version {}", ours.version),
         Err(_) if path.exists() => "had one with mistakes".to_owned(),
