@@ -170,6 +170,37 @@ fn who_edits_a_file_that_somebody_else_changes_meanwhile_is_told_and_keeps_his_t
 }
 
 #[test]
+fn a_partition_whose_slots_nobody_counts_is_refused_where_a_daemon_should() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let run = |words: &[&str], daemon: &str| {
+        let mut command = weft(folder.path());
+        command.args(["run", "--partition", "all", "-n", "1"]).args(words).arg("true").env("WEFT_DAEMON", daemon);
+        command.output().expect("started")
+    };
+    let waits = text(&run(&["--wait"], "").stderr);
+    assert!(waits.contains("no daemon of cluster 'lab' runs on this host") && waits.contains("start"), "{waits}");
+    said(&run(&[], ""));
+    std::fs::write(folder.path().join("weft/lab.key"), "17".repeat(32)).expect("written");
+    let refused = run(&[], "");
+    assert_eq!((refused.status.code(), text(&refused.stderr)), (Some(2), waits));
+    said(&run(&[], "off"));
+}
+
+#[test]
+fn a_host_that_does_not_answer_holds_nobody_up() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    for what in ["apply", "start"] {
+        let mut command = weft(folder.path());
+        command.args(["cluster", what]).env("WEFT_LAUNCH", "sh -c 'exec sleep 1000' {host}");
+        let output = command.env("WEFT_LAUNCH_TIMEOUT", "1").output().expect("started");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).contains("localhost: nothing was heard in time"), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
 fn commands_end_in_silence_where_nobody_reads_what_they_print() {
     let folder = TempDir::new().expect("a folder");
     lab(folder.path());
@@ -195,7 +226,9 @@ fn a_file_is_taken_if_it_is_newer_and_sound() {
     assert_eq!(said(&take(&file(3, "lab"))), "has version 3 now, had none\n");
     assert_eq!(said(&take(&file(3, "lab"))), "has version 3\n");
     assert_eq!(said(&take(&file(4, "lab"))), "has version 4 now, had version 3\n");
-    for (wrong, why) in [(file(3, "lab"), "it is newer"), (file(5, "lib"), "not of 'lab'"), (String::new(), "line 1")] {
+    for (wrong, why) in
+        [(file(3, "lab"), "is newer than 3"), (file(5, "lib"), "not of 'lab'"), (String::new(), "line 1")]
+    {
         let refused = take(&wrong);
         assert!(!refused.status.success() && text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
     }

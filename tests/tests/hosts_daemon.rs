@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
+#[path = "hosts_daemon/care.rs"]
+mod care;
 #[path = "hosts_daemon/lost.rs"]
 mod lost;
 #[path = "hosts_daemon/turns.rs"]
@@ -273,41 +275,6 @@ fn who_kills_the_launcher_ends_the_ranks_on_all_members_and_frees_their_slots() 
 }
 
 #[test]
-fn a_job_that_is_killed_is_told_by_whom_and_so_is_one_that_waits() {
-    let lab = Lab::with_daemons("");
-    let first = lab.job(6, "never").spawn().expect("started");
-    lab.began(6, "never");
-    let name = lab.running_job("");
-    let second = lab.job(1, "never too").spawn().expect("started");
-    let view = lab.until("one waits", |view| queued(view) == 1);
-    let waiting = view["queue"][0]["job"].as_str().expect("a name");
-    let wrong = refused(lab.weft(3, &["kill", "-s", "USR1", waiting]).output().expect("started"));
-    assert!(wrong.contains("takes only signals that end it"), "{wrong}");
-    said(lab.weft(3, &["kill", waiting]).output().expect("started"));
-    let told = refused(second.wait_with_output().expect("ended"));
-    assert!(told.contains("user 'root' has ended it while it waited"), "{told}");
-    lab.until("nobody waits", |view| queued(view) == 0 && used(view) == 6);
-    said(lab.weft(3, &["kill", &name]).output().expect("started"));
-    let told = refused(first.wait_with_output().expect("ended"));
-    assert!(told.ends_with("user 'root' has sent it SIGTERM (weft kill)\n"), "{told}");
-    let record = said(lab.weft(1, &["jobs", &name]).output().expect("started"));
-    assert!(record.contains("user 'root' has sent it SIGTERM"), "{record}");
-}
-
-#[test]
-fn a_job_is_ended_in_order_when_the_time_of_its_partition_is_over() {
-    let lab = Lab::with_daemons("time = \"1s\"");
-    let mut command = lab.weft(1, &["run", "--partition", "all", "--map", "host", "-n", "2", "sleep", "1000"]);
-    let told = refused(command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("started"));
-    assert!(told.contains("the job took longer than the 1s of partition 'all'"), "{told}");
-    lab.until("it is over", |view| used(view) == 0);
-    let records = said(lab.weft(1, &["jobs", "--json"]).output().expect("started"));
-    let records: Value = serde_json::from_str(&records).expect("JSON");
-    assert_eq!(records[0]["cause"], "the job took longer than the 1s of partition 'all'");
-    assert!(records[0]["ranks"][1]["spent"]["wall_us"].as_u64().is_some_and(|time| time > 500_000), "{records:#}");
-}
-
-#[test]
 fn a_drained_member_gets_nothing_new() {
     let lab = Lab::with_daemons("");
     said(lab.weft(1, &["drain", &lab.hosts.name(3)]).output().expect("started"));
@@ -317,6 +284,8 @@ fn a_drained_member_gets_nothing_new() {
     said(lab.weft(2, &["drain", "--undo", &lab.hosts.name(3)]).output().expect("started"));
     lab.until("it is not", |view| view["members"][2]["slots"] == 2);
     said(lab.weft(1, &["run", "--partition", "all", "-n", "5", "true"]).output().expect("started"));
+    let more = refused(lab.weft(1, &["drain", "--slots", "3", &lab.hosts.name(3)]).output().expect("started"));
+    assert!(more.contains("3 slots for '") && more.contains("has 2 in the file"), "{more}");
 }
 
 #[test]
@@ -408,45 +377,6 @@ fn a_daemon_that_begins_with_a_broken_file_uses_the_last_good_one_until_it_is_me
     assert!(told.contains("line ") && told.ends_with("the last good one, version 1, is used"), "{told}");
     fs::write(lab.file(), good.replace("version = 1", "version = 2")).expect("written");
     lab.until("the mended one is taken", |view| view["version"] == 2 && trouble(view).is_none());
-}
-
-#[test]
-fn a_daemon_is_neither_ended_nor_taken_for_its_own_by_another_cluster() {
-    let lab = Lab::with_daemons("");
-    let (third, home) = (lab.hosts.name(3), lab.folder.path().join("home"));
-    let other = |name: &str, what: &str| {
-        let file = lab.folder.path().join(format!("other/{name}.toml"));
-        let key = file.with_extension("key");
-        let launch = "launch = \"ip netns exec {host}\"";
-        let text = format!("name = \"{name}\"\nport = 7447\n{launch}\n[[member]]\nname = \"{third}\"\n");
-        fs::create_dir_all(file.parent().expect("a folder")).expect("made");
-        fs::write(&file, text).expect("written");
-        fs::write(&key, "18".repeat(32)).expect("written");
-        fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("a mode");
-        let mut command = lab.weft(3, &["cluster", what]);
-        let command = command.env("WEFT_CLUSTER", &file).env("XDG_CONFIG_HOME", &home);
-        let output = command.output().expect("started");
-        assert_eq!(output.status.code(), Some(1));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    for (name, told) in [("hall", "a daemon of cluster 'lab' runs"), ("lab", "a daemon of another cluster 'lab' runs")]
-    {
-        for what in ["start", "stop"] {
-            let said = other(name, what);
-            assert!(said.contains(told) && said.contains(&format!("here, as '{third}'")), "{what}: {said}");
-        }
-    }
-    assert!(!home.exists(), "a refused start leaves nothing");
-    let shown =
-        lab.weft(3, &["ps", "--cluster"]).env("WEFT_CLUSTER", lab.folder.path().join("other/hall.toml")).output();
-    let shown = String::from_utf8_lossy(&shown.expect("started").stderr).into_owned();
-    assert!(shown.contains("of cluster 'lab', not of 'hall'"), "{shown}");
-    lab.until("nobody has gone", |view| view["members"][2]["standing"] == "alive");
-    // Its own ends it.
-    let text = fs::read_to_string(lab.file()).expect("read");
-    fs::write(lab.file(), format!("launch = \"ip netns exec {{host}}\"\n{text}")).expect("written");
-    let said = said(lab.weft(1, &["cluster", "stop"]).output().expect("started"));
-    assert_eq!(said.matches("has ended").count(), MEMBERS, "{said}");
 }
 
 #[test]

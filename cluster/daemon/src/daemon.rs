@@ -8,7 +8,7 @@ use crate::alive::Alive;
 use crate::asker::Askers;
 use crate::between::{Asker, DaemonLink};
 use crate::door::Tickets;
-use crate::file::DatabaseFile;
+use crate::file::{DatabaseFile, tag_of};
 use crate::home::Home;
 use crate::log;
 use crate::orders::{OrderVerdict, Orders};
@@ -82,6 +82,7 @@ impl Daemon {
     /// What must last cannot be read.
     pub fn new(me: Me, cluster: Cluster, text: String, records: Records) -> Result<Rc<Self>> {
         let slots = records.fact(SLOTS)?.and_then(|slots| slots.parse().ok());
+        me.file.tag.set(tag_of(&text));
         let alive = Alive::new(&me.member, &names(&cluster), &me.key);
         let home = Home::default();
         home.count_from(records.last_number()?);
@@ -146,10 +147,15 @@ impl Daemon {
         self.changed.notify_one();
     }
 
+    /// Slots that this host has by the database.
+    pub fn usual_slots(&self) -> usize {
+        self.cluster().member(&self.me.member).map_or(0, |member| member.slots)
+    }
+
     /// Slots that this host has now.
     pub fn own_slots(&self) -> usize {
-        let usual = self.cluster().member(&self.me.member).map_or(0, |member| member.slots);
-        self.slots.get().unwrap_or(usual)
+        let usual = self.usual_slots();
+        self.slots.get().map_or(usual, |slots| slots.min(usual))
     }
 
     pub fn own_report(&self, load: LoadView) -> HostReport {
@@ -159,6 +165,7 @@ impl Daemon {
             load: LoadView { version: self.cluster().version, ..load },
             trouble: self.me.file.trouble().or_else(|| self.trouble.borrow().clone()),
             jobs: self.home.running(),
+            text: self.me.file.tag.get(),
         }
     }
 

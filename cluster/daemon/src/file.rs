@@ -1,6 +1,8 @@
 //! The file of the database: whether it has changed, and what is wrong with it.
 
+use crate::between::Asker;
 use crate::log;
+use blake2::{Blake2s256, Digest};
 use std::cell::{Cell, RefCell};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,11 +17,25 @@ pub struct DatabaseFile {
     seen: Cell<Option<[u64; 4]>>,
     /// What is wrong with it.
     trouble: RefCell<Option<String>>,
+    /// Of the database that is used.
+    pub tag: Cell<u64>,
+}
+
+/// Tells texts apart, the same on all members.
+pub fn tag_of(text: &str) -> u64 {
+    let digest = Blake2s256::digest(text);
+    digest.iter().take(8).fold(0, |tag, byte| tag << 8 | u64::from(*byte))
 }
 
 impl DatabaseFile {
     pub fn new(path: PathBuf, trouble: Option<String>) -> Self {
-        Self { path, seen: Cell::default(), trouble: RefCell::new(trouble) }
+        Self { path, seen: Cell::default(), trouble: RefCell::new(trouble), tag: Cell::default() }
+    }
+
+    /// Whether a client may read it, as one of all users or as who runs this.
+    pub fn may_read(&self, asker: &Asker) -> bool {
+        let is_for_all = || std::fs::metadata(&self.path).is_ok_and(|data| data.mode() & 0o004 != 0);
+        asker.is_root() || asker.uid == weft_kernel::user() || is_for_all()
     }
 
     pub fn trouble(&self) -> Option<String> {

@@ -122,6 +122,7 @@ fn demands() -> Vec<Value> {
         json!({"Drain": {"member": "none", "slots": 1}}),
         json!({"Finished": {"most": 7, "everywhere": false}}),
         json!("Page"),
+        json!("Database"),
         json!({"HasKey": {"key": "17"}}),
     ]
 }

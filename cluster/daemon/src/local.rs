@@ -178,6 +178,13 @@ impl Daemon {
                 Some(place) => ClusterReply::Page(format!("http://{place}/")),
                 None => ClusterReply::Refused("it serves no page".to_owned()),
             },
+            Demand::Database if !self.me.file.may_read(asker) => {
+                ClusterReply::Refused(format!("'{}' is not for user '{}'", self.me.file.path.display(), asker.user))
+            }
+            Demand::Database => {
+                let (file, text) = (self.me.file.path.clone(), self.cluster.borrow().1.clone());
+                ClusterReply::Database { file, text }
+            }
             Demand::HasKey { key } => match crate::door::unhex(key.trim_end()) {
                 Some(key) if key == self.me.key => ClusterReply::Done,
                 _ => ClusterReply::Refused(format!("its cluster '{}' has another key", self.cluster_name())),
@@ -244,6 +251,12 @@ impl Daemon {
             Demand::Drain { .. } if !asker.is_root() && asker.user != self.me.user => {
                 ClusterReply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
             }
+            Demand::Drain { slots: Some(slots), .. } if slots > self.usual_slots() => ClusterReply::Refused(format!(
+                "{slots} slots for '{}', which has {} in the file of cluster '{}'",
+                self.me.member,
+                self.usual_slots(),
+                self.cluster_name()
+            )),
             Demand::Drain { slots, .. } => {
                 self.set_slots(slots);
                 ClusterReply::Done

@@ -23,6 +23,9 @@ pub struct HostReport {
     /// What is wrong with its database, if something is.
     pub trouble: Option<String>,
     pub jobs: Vec<RunningJob>,
+    /// Which text of its version its database is; 0 where that is not said.
+    #[serde(default)]
+    pub text: u64,
 }
 
 impl HostReport {
@@ -34,6 +37,7 @@ impl HostReport {
         facts(self) == facts(that)
             && self.trouble == that.trouble
             && self.jobs == that.jobs
+            && self.text == that.text
             && near(one.load, other.load, one.cores as f64 / 4.0)
             && near(one.free_bytes as f64, other.free_bytes as f64, one.memory_bytes as f64 / 16.0)
             && near(one.pressure.unwrap_or(0.0), other.pressure.unwrap_or(0.0), 10.0)
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn little_more_to_do_is_no_news_and_another_job_is() {
         let load = LoadView { cores: 8, load: 1.0, memory_bytes: 16 << 30, ..LoadView::default() };
-        let before = HostReport { member: "a".to_owned(), slots: 8, load, trouble: None, jobs: Vec::new() };
+        let before = HostReport { member: "a".to_owned(), slots: 8, load, trouble: None, jobs: Vec::new(), text: 1 };
         let changed = |change: fn(&mut HostReport)| {
             let mut after = before.clone();
             change(&mut after);
@@ -104,6 +108,7 @@ mod tests {
         assert!(changed(|report| report.load.load = 3.1));
         assert!(changed(|report| report.load.free_bytes = 2 << 30));
         assert!(changed(|report| report.load.version = 1));
+        assert!(changed(|report| report.text = 2));
         assert!(changed(|report| report.slots = 0));
         assert!(changed(|report| report.trouble = Some("its disk is full".to_owned())));
         let view = weft_requests::made::view(4, 0).jobs.remove(0);

@@ -104,6 +104,12 @@ mod tests {
             assert!(matches!(daemon.heed(report.clone()), Response::Version(1)));
             assert!(matches!(still(), Response::Version(1)));
             assert_eq!(used(), 1);
+            let trouble = |text| {
+                daemon.heed(HostReport { text, ..report.clone() });
+                daemon.view().members[1].trouble.clone()
+            };
+            assert_eq!(trouble(report.text), None);
+            assert!(trouble(report.text + 1).expect("told").contains("another text of version 1 than 'one'"));
             daemon.give_up("two");
             assert_eq!(used(), 0);
             assert!(matches!(still(), Response::Failed(_)), "its job may go on");

@@ -2,7 +2,7 @@
 
 use crate::between::Response;
 use crate::daemon::{Daemon, names};
-use crate::file::DATABASE;
+use crate::file::{DATABASE, tag_of};
 use std::rc::Rc;
 use weft_database::Cluster;
 
@@ -31,6 +31,7 @@ impl Daemon {
             self.give_up(&member);
         }
         self.alive.set_members(&names(&cluster));
+        self.me.file.tag.set(tag_of(&text));
         *self.cluster.borrow_mut() = (Rc::new(cluster), text);
         self.spread();
     }

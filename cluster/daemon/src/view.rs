@@ -2,7 +2,7 @@
 
 use crate::between::Asker;
 use crate::daemon::Daemon;
-use crate::report::now;
+use crate::report::{HostReport, now};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -39,6 +39,16 @@ impl Daemon {
         if is_in_charge && !is_fresh { self.view() } else { glance.seen.borrow().clone() }
     }
 
+    /// What is wrong where two members have changed the same version apart from each other.
+    fn other_text(&self, report: &HostReport) -> Option<String> {
+        let version = self.cluster().version;
+        let is_other = report.load.version == version && ![0, self.me.file.tag.get()].contains(&report.text);
+        is_other.then(|| {
+            let me = &self.me.member;
+            format!("has another text of version {version} than '{me}': weft cluster edit makes the next one of both")
+        })
+    }
+
     /// What there is to see now.
     pub fn view(&self) -> ClusterView {
         let cluster = self.cluster();
@@ -54,7 +64,7 @@ impl Daemon {
                 usual_slots: member.slots,
                 used: orders.used(&member.name),
                 load: said.map(|report| report.load.clone()),
-                trouble: said.and_then(|report| report.trouble.clone()),
+                trouble: said.and_then(|report| report.trouble.clone().or_else(|| self.other_text(report))),
             }
         };
         let partition = |partition: &weft_database::Partition| PartitionView {

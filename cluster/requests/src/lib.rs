@@ -91,6 +91,8 @@ pub enum Demand {
     Finished { most: usize, everywhere: bool },
     /// Where its page is. Answered by [`ClusterReply::Page`].
     Page,
+    /// The database that it uses, where its file is broken. Answered by [`ClusterReply::Database`].
+    Database,
     /// Whether this is the key of its cluster. Answered by [`ClusterReply::Done`] if it is.
     HasKey { key: String },
     /// The daemon of this host ends. Jobs go on.
@@ -119,6 +121,11 @@ pub enum ClusterReply {
     View(Box<ClusterView>),
     Records(Vec<JobRecord>),
     Log(LogPart),
+    /// Where its file is, and the text that is used.
+    Database {
+        file: std::path::PathBuf,
+        text: String,
+    },
     /// What a browser is given.
     Page(String),
     Done,

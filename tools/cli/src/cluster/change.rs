@@ -97,10 +97,12 @@ pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> 
     if fs::read_to_string(path).map_err(failed)? != before {
         return Err(slip(format!("'{}' has been changed meanwhile, by somebody else", path.display())));
     }
-    // A file with mistakes has no version; what comes after it is the first again.
-    let old = weft_database::read(before).map_or(0, |cluster| cluster.version);
-    file::write(&path.with_extension(format!("toml.{old}")), before).map_err(failed)?;
-    file::write(path, &weft_database::with_version(text, old + 1)).map_err(failed)?;
+    // A file with mistakes has no version; what comes after it is the next one of the new text.
+    let version = |text| weft_database::read(text).map(|cluster| cluster.version).ok();
+    let kept = version(before).unwrap_or(0);
+    file::write(&path.with_extension(format!("toml.{kept}")), before).map_err(failed)?;
+    let next = version(before).or_else(|| version(text)).unwrap_or(0).saturating_add(1);
+    file::write(path, &weft_database::with_version(text, next)).map_err(failed)?;
     file::load(path.to_owned()).map(|file| file.cluster)
 }
 

@@ -1,5 +1,5 @@
-//! The text that an editor works on: a draft beside the file, of one editor at a time. A line in it says of which text it
-//! is a draft, so that one that is older than the file is not taken for a change of it.
+//! The text that an editor works on: a draft beside the file, of one editor at a time. A line in it says of which text
+//! it is a draft, so that one that is older than the file is not taken for a change of it.
 
 use super::FRONT;
 use super::file::Slips;

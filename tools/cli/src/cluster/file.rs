@@ -1,5 +1,6 @@
 //! Where the file of a cluster is, and reading and writing it.
 
+use super::FRONT;
 use crate::reach::{LAUNCH_VARIABLE, launch_of_environment};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,6 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use weft_cluster::hosts::Launch;
 use weft_database::Cluster;
+use weft_requests::client::ClusterClient;
+use weft_requests::{ClusterReply, Demand};
 use weft_zone::{ZoneError, ZonePlace};
 
 pub const VARIABLE: &str = "WEFT_CLUSTER";
@@ -21,6 +24,13 @@ pub struct ClusterFile {
     pub path: PathBuf,
     pub text: String,
     pub cluster: Cluster,
+}
+
+impl ClusterFile {
+    /// Whether a daemon is to run where this file is: starting them brings the key beside it.
+    pub fn has_daemons(&self) -> bool {
+        self.path.with_extension("key").exists()
+    }
 }
 
 /// The user's own folder first, where there is one.
@@ -55,6 +65,39 @@ pub fn find() -> Result<ClusterFile, Slips> {
         Some(given) => ask(given),
         None => load(path()?),
     }
+}
+
+/// The same where a file with mistakes keeps nobody from his work: what the daemon of this host uses is taken then.
+///
+/// # Errors
+/// As [`find`], where it has mistakes and no daemon uses it.
+pub fn find_used() -> Result<ClusterFile, Slips> {
+    match variable(VARIABLE).as_deref().and_then(OsStr::to_str).filter(|given| ZonePlace::is_meant(given)) {
+        Some(given) => ask(given),
+        None => load_used(path()?),
+    }
+}
+
+/// The same of this file.
+///
+/// # Errors
+/// As [`find_used`].
+pub fn load_used(path: PathBuf) -> Result<ClusterFile, Slips> {
+    load(path.clone()).or_else(|slips| {
+        let used = ClusterClient::find().ok().flatten().and_then(|mut daemon| daemon.ask(&Demand::Database).ok());
+        let Some(ClusterReply::Database { file, text }) = used else { return Err(slips) };
+        match (std::path::absolute(&path), weft_database::read(&text)) {
+            (Ok(ours), Ok(cluster)) if ours == file => {
+                let version = cluster.version;
+                eprintln!(
+                    "{FRONT}: {}; the last good one, version {version}, is used, as by the daemon",
+                    slips.join("; ")
+                );
+                Ok(ClusterFile { path, text, cluster })
+            }
+            _ => Err(slips),
+        }
+    })
 }
 
 /// The cluster of a zone, as its file would be.

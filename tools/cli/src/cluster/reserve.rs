@@ -40,12 +40,13 @@ pub struct ReserveArguments {
 
 pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
     let Some(name) = &given.name else {
-        let ClusterFile { cluster, .. } = file::find()?;
+        let ClusterFile { cluster, .. } = file::find_used()?;
         lines(&cluster, now()).iter().for_each(|line| println!("{line}"));
         return Ok(0);
     };
     let path = file::path()?;
-    let ClusterFile { text, cluster, .. } = file::load(path.clone())?;
+    let before = std::fs::read_to_string(&path).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
+    let ClusterFile { text, cluster, .. } = file::load_used(path.clone())?;
     let is_there = cluster.reservations.iter().any(|one| one.name == *name);
     let slip = |what: String| vec![what];
     if given.remove && !is_there {
@@ -72,7 +73,7 @@ pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
         weft_database::with_reservation(&rest, &wanted(given, name, &cluster, now).map_err(slip)?)
     };
     file::understand(&path, &draft)?;
-    let cluster = replace(&path, &text, &draft)?;
+    let cluster = replace(&path, &before, &draft)?;
     match cluster.reservations.iter().find(|one| one.name == *name) {
         Some(one) => println!("{}", line(one, now)),
         None => println!("reservation {name} is out"),

@@ -5,7 +5,7 @@ use weft_cluster::hosts::Host;
 use weft_database::{Cluster, Member, Partition, Reservation, SchedulingPolicy, show_time};
 
 pub fn show(json: bool) -> Result<i32, Slips> {
-    let ClusterFile { path, cluster, .. } = file::find()?;
+    let ClusterFile { path, cluster, .. } = file::find_used()?;
     if json {
         let mut all = as_json(&cluster);
         all["file"] = serde_json::json!(path);

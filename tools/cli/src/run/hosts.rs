@@ -89,8 +89,8 @@ pub struct Given {
 enum HostSource {
     /// By the user, who may have said as well how they are reached.
     Listed { with_launch: bool },
-    /// Of which cluster, if its daemons are to be asked for room.
-    Partition(Box<Partition>, Option<String>),
+    /// Of which cluster, if its daemons are to be asked for room, and whether one is to run here.
+    Partition(Box<Partition>, Option<(String, bool)>),
     /// With the ranks that were asked for there.
     Allocation(Option<usize>),
 }
@@ -160,7 +160,9 @@ impl HostArguments {
                 ]),
             };
         };
-        let cluster = file::find()?.cluster;
+        let file = file::find_used()?;
+        let has_daemons = file.has_daemons();
+        let cluster = file.cluster;
         let partition = cluster.partition(Some(name).filter(|name| !name.is_empty()));
         let partition = partition.map_err(|error| vec![format!("partition {error}")])?.clone();
         let launch = self.launch.clone().map_or_else(|| file::launch_of(&cluster), Ok)?;
@@ -172,7 +174,7 @@ impl HostArguments {
             )]);
         }
         // Who says how hosts are reached does without daemons.
-        let asked = (self.launch.is_none() && !self.stage).then_some(cluster.name);
+        let asked = (self.launch.is_none() && !self.stage).then_some((cluster.name, has_daemons));
         Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Partition(Box::new(partition), asked))))
     }
 
@@ -224,11 +226,20 @@ impl Given {
     /// JobRoom for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
     #[allow(clippy::type_complexity)]
     pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(JobRoom, Option<Hosts>)>, Vec<String>> {
-        let HostSource::Partition(partition, Some(cluster)) = &self.source else { return Ok(None) };
+        let HostSource::Partition(partition, Some((cluster, has_daemons))) = &self.source else { return Ok(None) };
         let failed = |error: String| vec![format!("{}: {error}", self.option)];
         let wishes = Wishes { waits: self.wishes.waits, priority: self.wishes.priority, ..job };
         let asked = JobRoom::ask(super::FRONT, cluster, &partition.name, ranks, self.map, wishes);
-        let Some((room, grant, is_here)) = asked.map_err(failed)? else { return Ok(None) };
+        let is_off = std::env::var_os(weft_requests::client::VARIABLE).is_some_and(|name| name == "off");
+        let Some((room, grant, is_here)) = asked.map_err(failed)? else {
+            if is_off || !(*has_daemons || self.wishes.waits) {
+                return Ok(None);
+            }
+            return Err(failed(format!(
+                "no daemon of cluster '{cluster}' runs on this host, so nobody counts its slots; weft cluster start \
+                 starts it, and WEFT_DAEMON=off does without"
+            )));
+        };
         if is_here {
             return Ok(Some((room, None)));
         }
