@@ -324,7 +324,7 @@ impl Supervisor {
     fn handle_timer(&mut self, timer: Deadline) {
         match timer {
             Deadline::Job => {
-                let limit = self.timeout.as_ref().map_or("", |limit| &limit.words);
+                let limit = self.timeout.as_ref().map_or("", |limit| limit.words.as_str());
                 let decision = self.state.handle_timeout(limit);
                 self.obey(decision);
                 if self.is_over() {

@@ -24,7 +24,7 @@ pub struct DatabaseFile {
 /// Tells texts apart, the same on all members.
 pub fn tag_of(text: &str) -> u64 {
     let digest = Blake2s256::digest(text);
-    digest.iter().take(8).fold(0, |tag, byte| tag << 8 | u64::from(*byte))
+    digest.iter().take(8).fold(0, |tag, byte| (tag << 8) | u64::from(*byte))
 }
 
 impl DatabaseFile {

@@ -175,6 +175,9 @@ impl Daemon {
             }
             Demand::Finished { most, .. } => ClusterReply::Records(self.ended_everywhere(asker, most).await),
             Demand::Page => match *self.glance.page.borrow() {
+                Some(place) if place.ip().is_unspecified() => {
+                    ClusterReply::Page(format!("http://{}:{}/", self.me.member, place.port()))
+                }
                 Some(place) => ClusterReply::Page(format!("http://{place}/")),
                 None => ClusterReply::Refused("it serves no page".to_owned()),
             },

@@ -200,7 +200,7 @@ fn raise_limit() {
 /// The page is no reason not to serve jobs: where its place is taken, that is told.
 async fn serve_page(daemon: &Rc<Daemon>, place: Option<SocketAddr>, token: Option<&Path>) -> Result<()> {
     let Some(place) = place else { return Ok(()) };
-    let token = token.map(weft_lanes::key::content).transpose()?;
+    let token = token.map(weft_lanes::key::content).transpose().context("--page-token")?;
     let token = token.map(|token| String::from_utf8_lossy(&token).trim().to_owned());
     match TcpListener::bind(place).await {
         Ok(listener) => {
@@ -237,7 +237,8 @@ fn places(cluster: &Cluster, member: &str) -> Vec<SocketAddr> {
 async fn listen(places: &[SocketAddr]) -> Result<Vec<TcpListener>> {
     let mut all = Vec::new();
     for place in places {
-        all.push(TcpListener::bind(place).await.with_context(|| format!("{place}"))?);
+        let taken = || format!("{place} is not to be had; `port` in the cluster's file names another port");
+        all.push(TcpListener::bind(place).await.with_context(taken)?);
     }
     Ok(all)
 }

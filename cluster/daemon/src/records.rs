@@ -2,10 +2,11 @@
 //! killed at any moment finds all of it again.
 
 use crate::log;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 use weft_records::JobRecord;
 use weft_requests::{JobName, JobView};
 
@@ -29,6 +30,9 @@ const SCHEMA: &str = "
 /// The names of facts that are doors begin so, and this comes behind all of them.
 const DOOR: &str = "door/";
 const DOORS_END: &str = "door0";
+
+/// How long somebody else may have the file: who is killed has it no more.
+const IN_USE: Duration = Duration::from_millis(200);
 
 /// Jobs that are kept, and how often the older ones are taken out.
 const MOST_KEPT: i64 = 100_000;
@@ -63,10 +67,16 @@ impl Records {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(failed)?;
         }
         let database = Connection::open(path).with_context(failed)?;
+        database.busy_timeout(IN_USE)?;
         // What is written survives a killed daemon; a crash of the host may cost the last moments.
         // Nobody else has it: two daemons of one member would be one too many.
         database.pragma_update(None, "locking_mode", "exclusive")?;
-        database.pragma_update(None, "journal_mode", "wal").with_context(failed)?;
+        database.pragma_update(None, "journal_mode", "wal").map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                anyhow!("'{}' is in use: a daemon of this member runs already", path.display())
+            }
+            _ => anyhow::Error::new(error).context(failed()),
+        })?;
         database.pragma_update(None, "synchronous", "normal")?;
         database.pragma_update(None, "cache_size", 64)?;
         database.execute_batch(SCHEMA).with_context(failed)?;

@@ -199,7 +199,7 @@ impl Daemon {
         self.decide();
         let mut last = None;
         while let Some(verdict) = verdicts.recv().await {
-            let reply = match verdict {
+            let reply = match self.with_silent(&grant.partition, verdict) {
                 OrderVerdict::Never(reason) => ClusterReply::Refused(reason),
                 OrderVerdict::Waits { reason, .. } if !placing.wait => {
                     ClusterReply::Refused(format!("{reason}; with --wait it waits until there is room"))
@@ -221,6 +221,21 @@ impl Daemon {
             let _ = out.send(Response::Last(reply));
             return;
         }
+    }
+
+    /// Says which members of its partition are missing, where a job has no room.
+    fn with_silent(&self, partition: &str, verdict: OrderVerdict) -> OrderVerdict {
+        let OrderVerdict::Waits { before: 0, reason } = verdict else { return verdict };
+        let cluster = self.cluster();
+        let hosts = cluster.partition(Some(partition)).map(|partition| partition.hosts.iter()).into_iter().flatten();
+        let is_missing = |name: &&str| self.alive.standing(name).0 != MemberStanding::Alive;
+        let missing: Vec<&str> = hosts.map(|host| host.name.as_str()).filter(is_missing).collect();
+        let missing = match &missing[..] {
+            [] => String::new(),
+            [one] => format!("; '{one}' is silent"),
+            [one, others @ ..] => format!("; '{one}' and {} others are silent", others.len()),
+        };
+        OrderVerdict::Waits { before: 0, reason: reason + &missing }
     }
 
     /// Lets the other servers know what a job was given.

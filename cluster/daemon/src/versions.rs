@@ -49,7 +49,11 @@ impl Daemon {
                 .first()
                 .map(|mistake| format!("'{file}', {mistake}; the last good one, version {version}, is used")),
             Ok(new) if new.name != self.cluster_name() => Some(format!("'{file}' is of cluster '{}' now", new.name)),
-            Ok(new) if new.version <= version => {
+            Ok(new) if new.version < version => Some(format!(
+                "'{file}' has version {}, and {version} is used already: its version must be higher than that",
+                new.version
+            )),
+            Ok(new) if new.version == version => {
                 Some(format!("'{file}' has changed, and its version, {}, has not: count it up", new.version))
             }
             Ok(new) => {

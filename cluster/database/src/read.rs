@@ -137,7 +137,13 @@ impl<'t> ClusterReader<'t> {
                 Some((name.line, Member { name: name.value, slots, addresses, cores, features }))
             }
             _ => {
-                self.tell(&name, format!("member '{}' is no name of a host", name.value));
+                self.tell(
+                    &name,
+                    format!(
+                        "member '{}' is no name of a host: allowed are letters, digits and any of -._@%",
+                        name.value
+                    ),
+                );
                 None
             }
         }

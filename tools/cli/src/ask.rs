@@ -75,7 +75,10 @@ pub fn kill(given: &KillArguments) -> Result<i32> {
 pub fn drain(given: &DrainArguments) -> Result<i32> {
     let slots = (!given.undo).then_some(given.slots);
     let demand = Demand::Drain { member: given.member.clone(), slots };
-    done(daemon()?.ask(&demand)?).map(|()| 0)
+    done(daemon()?.ask(&demand)?)?;
+    let takes = slots.map_or("as many ranks as the cluster's file says".to_owned(), |slots| format!("{slots} ranks"));
+    println!("{} takes {takes} from now on; what runs there goes on", given.member);
+    Ok(0)
 }
 
 fn done(reply: ClusterReply) -> Result<()> {

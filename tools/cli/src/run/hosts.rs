@@ -227,7 +227,11 @@ impl Given {
     #[allow(clippy::type_complexity)]
     pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(JobRoom, Option<Hosts>)>, Vec<String>> {
         let HostSource::Partition(partition, Some((cluster, has_daemons))) = &self.source else { return Ok(None) };
-        let failed = |error: String| vec![format!("{}: {error}", self.option)];
+        // What the daemon says of the partition begins with its name already.
+        let failed = |error: String| {
+            let error = error.strip_prefix(&self.option).map_or_else(|| format!(": {error}"), str::to_owned);
+            vec![format!("{}{error}", self.option)]
+        };
         let wishes = Wishes { waits: self.wishes.waits, priority: self.wishes.priority, ..job };
         let asked = JobRoom::ask(super::FRONT, cluster, &partition.name, ranks, self.map, wishes);
         let is_off = std::env::var_os(weft_requests::client::VARIABLE).is_some_and(|name| name == "off");

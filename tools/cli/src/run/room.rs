@@ -1,6 +1,6 @@
 //! JobRoom for a job in a cluster that has daemons, and their knowledge of it.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use weft_agent::{Hosts, Job, JobId, JobLog, TimeLimit};
 use weft_cluster::hosts::{Host, Launch, Map};
@@ -169,12 +169,18 @@ fn answer(front: &str, client: &mut ClusterClient, demand: &Demand) -> io::Resul
     client.begin_asking(demand)?;
     loop {
         match client.reply()? {
-            ClusterReply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
+            ClusterReply::Waiting { before: 0, reason } => say(&format!("{front}: waits: {reason}\n")),
+            ClusterReply::Waiting { reason, .. } => say(&format!("{front}: waits, {reason}\n")),
             ClusterReply::Placed(grant) => return Ok(Ok(grant)),
             ClusterReply::Refused(reason) => return Ok(Err(reason)),
             other => return Ok(Err(format!("the daemon: {}", refusal(other)))),
         }
     }
+}
+
+/// A line in one piece, since other jobs may wait on the same terminal.
+fn say(line: &str) {
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// A daemon that has ended may begin again; it is looked for again and again for a while.

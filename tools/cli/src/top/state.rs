@@ -203,9 +203,9 @@ pub fn word(member: &MemberView) -> &'static str {
     match member.standing {
         S::Alive if member.slots == 0 => "drained",
         S::Alive => "alive",
-        S::Suspect => "suspect",
+        S::Suspect => "silent",
         S::Dead => "dead",
-        S::Unknown => "unknown",
+        S::Unknown => "not seen",
     }
 }
 
