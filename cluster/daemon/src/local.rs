@@ -174,13 +174,7 @@ impl Daemon {
                 self.ended_jobs(asker, most).map_or_else(refused, ClusterReply::Records)
             }
             Demand::Finished { most, .. } => ClusterReply::Records(self.ended_everywhere(asker, most).await),
-            Demand::Page => match *self.glance.page.borrow() {
-                Some(place) if place.ip().is_unspecified() => {
-                    ClusterReply::Page(format!("http://{}:{}/", self.me.member, place.port()))
-                }
-                Some(place) => ClusterReply::Page(format!("http://{place}/")),
-                None => ClusterReply::Refused("it serves no page".to_owned()),
-            },
+            Demand::Page => self.page_address(),
             Demand::Database if !self.me.file.may_read(asker) => {
                 ClusterReply::Refused(format!("'{}' is not for user '{}'", self.me.file.path.display(), asker.user))
             }
@@ -201,6 +195,17 @@ impl Daemon {
             }
             Demand::Begin { .. } | Demand::Place(_) => ClusterReply::Refused("this is not asked here".to_owned()),
         }
+    }
+
+    /// Where its page is; one that is served at all addresses of this host has the name of the host.
+    fn page_address(&self) -> ClusterReply {
+        let Some(place) = *self.glance.page.borrow() else {
+            return ClusterReply::Refused("it serves no page".to_owned());
+        };
+        ClusterReply::Page(match place.ip().is_unspecified() {
+            true => format!("http://{}:{}/", self.me.member, place.port()),
+            false => format!("http://{place}/"),
+        })
     }
 
     /// Gives a job of this host a signal, or one that waits.

@@ -11,7 +11,7 @@ use crate::reserved::KeptSlots;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use weft_cluster::hosts::{Host, Map, spread};
-use weft_database::{Cluster, Partition};
+use weft_database::{Cluster, Partition, show_moment};
 use weft_requests::JobName;
 
 /// A grant that its member has never told of ends after so many seconds, and after so many it is asked.
@@ -242,7 +242,9 @@ impl Orders {
         }
         let free: usize = free.iter().map(|host| host.slots).sum();
         let names = partition.hosts.iter().map(|host| host.name.as_str());
-        let besides = kept.named(names, *now, end).map(|name| format!(" that reservation '{name}' leaves"));
+        let besides = kept
+            .named(names, *now, end)
+            .map(|one| format!(" that reservation '{}' leaves until {}", one.name, show_moment(one.until)));
         let reason = match before {
             0 => format!(
                 "{} ranks, and partition '{}' has {free} free slots{}",

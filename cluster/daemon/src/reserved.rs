@@ -61,9 +61,14 @@ impl<'a> KeptSlots<'a> {
     }
 
     /// What is in the way of a job on one of these members.
-    pub fn named<'m>(&self, members: impl Iterator<Item = &'m str> + Clone, from: u64, until: u64) -> Option<&str> {
+    pub fn named<'m>(
+        &self,
+        members: impl Iterator<Item = &'m str> + Clone,
+        from: u64,
+        until: u64,
+    ) -> Option<&Reservation> {
         let mut all = self.of_others(from, until);
         let first = all.find(|(one, _)| members.clone().any(|member| one.slots_on(member) > 0));
-        first.map(|(one, _)| one.name.as_str())
+        first.map(|(one, _)| one)
     }
 }

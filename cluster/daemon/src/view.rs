@@ -6,7 +6,10 @@ use crate::report::{HostReport, now};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use weft_requests::{ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView};
+use weft_database::Reservation;
+use weft_requests::{
+    ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView, ReservationView,
+};
 
 /// A page that nobody has looked at for so long asks no other daemon, so what it knows of the time then has gaps.
 const LOOKED_AT: Duration = Duration::from_secs(3600);
@@ -82,6 +85,14 @@ impl Daemon {
             since: wish.since,
             reason: if before == 0 { "no room".to_owned() } else { format!("{before} before it") },
         };
+        let reservation = |one: &Reservation| ReservationView {
+            name: one.name.clone(),
+            partition: one.partition.clone(),
+            hosts: one.hosts.iter().map(|host| (host.name.clone(), host.slots)).collect(),
+            users: one.users.clone(),
+            from: one.from,
+            until: one.until,
+        };
         let jobs = heard.values().flat_map(|report| &report.jobs);
         let mut jobs: Vec<JobView> = jobs.map(|running| running.view.clone()).collect();
         jobs.sort_by_key(|job| job.since);
@@ -94,6 +105,7 @@ impl Daemon {
             partitions: cluster.partitions.iter().map(partition).collect(),
             queue: orders.waiting().iter().enumerate().map(queued).collect(),
             jobs,
+            reservations: cluster.reservations.iter().filter(|one| one.until > now()).map(reservation).collect(),
             traffic: Vec::new(),
         }
     }

@@ -17,7 +17,10 @@ pub mod made;
 mod view;
 
 pub use log::LogPart;
-pub use view::{ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView};
+pub use view::{
+    ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView,
+    ReservationView,
+};
 
 use serde::{Deserialize, Serialize};
 use weft_records::JobRecord;

@@ -54,7 +54,18 @@ pub fn view(hosts: usize, seconds: u64) -> ClusterView {
         vec![partition("batch", 0, hosts), partition("fast", 0, hosts / 3), partition("night", hosts / 2, hosts)];
     let queue = (0..4).map(|at| queued(&mut chance, at, NOW + seconds)).collect();
     let (cluster, server) = ("lab".to_owned(), Some(names[0].clone()));
-    ClusterView { cluster, version: 42, time: NOW + seconds, server, members, partitions, queue, jobs, traffic }
+    ClusterView {
+        cluster,
+        version: 42,
+        time: NOW + seconds,
+        server,
+        members,
+        partitions,
+        queue,
+        jobs,
+        traffic,
+        reservations: vec![],
+    }
 }
 
 fn member(chance: &mut Fortune, at: usize, name: &str, jobs: &[JobView]) -> MemberView {

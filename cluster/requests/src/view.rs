@@ -17,6 +17,9 @@ pub struct ClusterView {
     /// In the order in which they are served.
     pub queue: Vec<QueuedView>,
     pub jobs: Vec<JobView>,
+    /// Those that are not over.
+    #[serde(default)]
+    pub reservations: Vec<ReservationView>,
     /// Bytes since the jobs that now run began, where what each rank does was asked for.
     pub traffic: Vec<Flow>,
 }
@@ -73,6 +76,19 @@ pub struct PartitionView {
     pub members: Vec<String>,
     pub slots: usize,
     pub used: usize,
+}
+
+/// Slots that are kept for users.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReservationView {
+    pub name: String,
+    pub partition: String,
+    /// Members with the slots on each.
+    pub hosts: Vec<(String, usize)>,
+    pub users: Vec<String>,
+    /// Seconds since 1970.
+    pub from: u64,
+    pub until: u64,
 }
 
 /// A job that waits.

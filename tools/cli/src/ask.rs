@@ -4,9 +4,12 @@ use crate::EXIT_USAGE;
 use crate::cluster::file;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
+use weft_database::show_moment;
 use weft_records::JobRecord;
 use weft_requests::client::{ClusterClient, refusal};
-use weft_requests::{ClusterReply, ClusterView, Demand, JobName, JobView, MemberStanding, MemberView, QueuedView};
+use weft_requests::{
+    ClusterReply, ClusterView, Demand, JobName, JobView, MemberStanding, MemberView, QueuedView, ReservationView,
+};
 
 /// Signals that have a name here, as kill(1) has them.
 const SIGNALS: [(&str, i32); 10] = [
@@ -152,6 +155,7 @@ pub fn text(view: &ClusterView) -> String {
     let width = view.members.iter().map(|member| member.name.len()).max().unwrap_or(0).max(6);
     lines.push(format!("{:width$}  state      slots   load  free memory", "member"));
     lines.extend(view.members.iter().map(|member| member_line(member, width)));
+    lines.extend(view.reservations.iter().map(reservation_line));
     lines.push(String::new());
     lines.push("job             user      partition  ranks  since     on                program".to_owned());
     lines.extend(view.jobs.iter().map(|job| job_line(job, view.time)));
@@ -176,6 +180,18 @@ fn member_line(member: &MemberView, width: usize) -> String {
     });
     let trouble = member.trouble.as_ref().map_or_else(String::new, |trouble| format!("  {trouble}"));
     format!("{:width$}  {standing:9}  {slots:>5}  {load}{trouble}", member.name)
+}
+
+fn reservation_line(one: &ReservationView) -> String {
+    let hosts: Vec<String> = one.hosts.iter().map(|(name, slots)| format!("{name}:{slots}")).collect();
+    let users = if one.users.is_empty() { "nobody".to_owned() } else { one.users.join(" ") };
+    let (from, until) = (show_moment(one.from), show_moment(one.until));
+    format!(
+        "reservation {} of partition {}: {} for {users}, {from} to {until}",
+        one.name,
+        one.partition,
+        hosts.join(" ")
+    )
 }
 
 fn job_line(job: &JobView, now: u64) -> String {
@@ -240,9 +256,19 @@ mod tests {
                 since: 40,
                 reason: "no room".to_owned(),
             }],
+            reservations: vec![ReservationView {
+                name: "course".to_owned(),
+                partition: "all".to_owned(),
+                hosts: vec![("node1".to_owned(), 2)],
+                users: vec!["ann".to_owned()],
+                from: 0,
+                until: 3600,
+            }],
             ..ClusterView::default()
         });
-        for part in ["lab", "not seen", "3/4", "node1.2", "60 s", "waits: no room"] {
+        for part in
+            ["lab", "not seen", "3/4", "node1.2", "60 s", "waits: no room", "course of partition all: node1:2 for ann"]
+        {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

@@ -1,7 +1,8 @@
 //! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
 //!
 //! `file` finds it and writes it, `change` (with `draft`) and `reserve` have what changes it, `members` brings it to
-//! the members, `show` prints it, `export` writes it as a zone, and `daemons` starts what serves it. What it may say is the crate `weft-database`.
+//! the members, `show` prints it, `export` writes it as a zone, and `daemons` starts what serves
+//! it. What it may say is the crate `weft-database`.
 
 mod change;
 mod daemons;
