@@ -1,6 +1,5 @@
 //! Where the file of a cluster is, and reading and writing it.
 
-use super::FRONT;
 use crate::reach::{LAUNCH_VARIABLE, launch_of_environment};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -90,7 +89,7 @@ pub fn load_used(path: PathBuf) -> Result<ClusterFile, Slips> {
             (Ok(ours), Ok(cluster)) if ours == file => {
                 let version = cluster.version;
                 eprintln!(
-                    "{FRONT}: {}; the last good one, version {version}, is used, as by the daemon",
+                    "weft cluster: {}; the last good one, version {version}, is used, as by the daemon",
                     slips.join("; ")
                 );
                 Ok(ClusterFile { path, text, cluster })
