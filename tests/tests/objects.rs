@@ -66,6 +66,15 @@ fn counters_queues_and_barriers_are_right_on_any_number_of_processes() {
 }
 
 #[test]
+fn nobody_is_kept_out_by_who_calls_in_a_loop() {
+    let program = build::example("shared_objects");
+    for processes in [2, 3] {
+        let output = ranks::command(&program, processes, &["loops"]).output().expect("weft can be started");
+        assert!(output.status.success(), "{}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn a_process_that_ends_takes_only_what_it_alone_had() {
     let program = build::example("shared_objects");
     for processes in [2, 4] {

@@ -70,6 +70,7 @@ pub use port::Place;
 pub use status::{CounterReader, Counters};
 pub use weft_device::copying::copy;
 pub use weft_device::shm::{Segment, Shown};
+pub use weft_device::sys::ticks;
 pub use weft_device::udp::Faults;
 pub use weft_device::xdp::Lanes;
 pub use weft_device::{Report, probe};

@@ -27,7 +27,7 @@ use std::time::Duration;
 pub use tree::TreePlace;
 use weft_fabric::{DeliveryThread, Driven, Monitor, Outside, SendMode};
 pub use weft_fabric::{
-    Endpoint, Envelope, Fault, InterfaceName, JoinError, MatchedId, Outcome, Peer, RequestId, Selector, Waiting,
+    Endpoint, Envelope, Fault, InterfaceName, JoinError, MatchedId, Outcome, Peer, RequestId, Selector, Waiting, ticks,
 };
 
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.

@@ -1,10 +1,13 @@
 //! A job with shared objects, each with a result that is known: `weft run -n 4 shared_objects`.
 //!
 //! A counter that all write, jobs that each is done once, a barrier that nobody passes early, and an object that moves.
-//! With `killed`, under `--keep-going`, the last process ends in the middle.
+//! With `killed`, under `--keep-going`, the last process ends in the middle. With `loops` each calls as often as it
+//! can, and nobody is kept out.
 
+use std::time::{Duration, Instant};
 use weft_objects::standard::{
-    BarrierObject, IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue,
+    BarrierObject, IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue, SharedTable,
+    TableObject,
 };
 use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy};
 
@@ -15,8 +18,10 @@ const ROUNDS: i64 = 50;
 fn main() -> Result<(), ObjectFault> {
     let space = Space::open()?;
     let (me, size) = space.place();
-    if std::env::args().nth(1).is_some_and(|word| word == "killed") {
-        return with_a_death(space);
+    match std::env::args().nth(1).as_deref() {
+        Some("killed") => return with_a_death(space),
+        Some("loops") => return with_loops(space),
+        _ => {}
     }
     let all = i64::from(size);
     let barrier = SharedBarrier::share(&space, "barrier", BarrierObject::new(size))?;
@@ -92,5 +97,48 @@ fn with_a_death(space: Space) -> Result<(), ObjectFault> {
     if me == 0 {
         println!("{lost}; {last} went on");
     }
+    space.close()
+}
+
+/// How long each process calls in a loop, and how often it has to get through at least: a hundredth of what is usual.
+const LOOP: Duration = Duration::from_millis(500);
+const LEAST: u64 = 50;
+
+/// Nobody is kept out by a process that calls in a loop what it has itself.
+fn with_loops(space: Space) -> Result<(), ObjectFault> {
+    let (me, size) = space.place();
+    let barrier = SharedBarrier::share(&space, "barrier", BarrierObject::new(size))?;
+    let shares = SharedTable::share(&space, "shares", TableObject::<(u32, u32), u64>::default())?;
+    let number = SharedInteger::share(&space, "number", IntegerObject::new(0))?;
+    let single = ObjectPlacement::Single(size - 1);
+    let strategies = [Strategy::Automatic, Strategy::Fixed(ObjectPlacement::Replicated), Strategy::Fixed(single)];
+    for (round, strategy) in (0..).zip(strategies) {
+        barrier.pass()?;
+        number.place(strategy)?;
+        barrier.pass()?;
+        let begin = Instant::now();
+        let mut mine = 0;
+        while begin.elapsed() < LOOP {
+            number.add(1)?;
+            mine += 1;
+        }
+        shares.insert((round, me), mine)?;
+        let all: Vec<u64> = (0..size).map(|of| shares.await_value(&(round, of))).collect::<Result<_, _>>()?;
+        assert!(all.iter().all(|share| *share >= LEAST), "{strategy:?}: {all:?}");
+    }
+    let jobs = SharedJobQueue::share(&space, "jobs", JobQueueObject::<u64>::default())?;
+    barrier.pass()?;
+    if me == 0 {
+        (0..JOBS).try_for_each(|job| jobs.add(job).map(drop))?;
+        jobs.close()?;
+    }
+    let mut mine = 0;
+    while jobs.take()?.is_some() {
+        std::thread::sleep(Duration::from_millis(1));
+        mine += 1;
+    }
+    shares.insert((9, me), mine)?;
+    let all: Vec<u64> = (0..size).map(|of| shares.await_value(&(9, of))).collect::<Result<_, _>>()?;
+    assert!(all.iter().all(|share| *share * 4 * u64::from(size) >= JOBS), "jobs: {all:?}");
     space.close()
 }

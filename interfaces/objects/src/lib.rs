@@ -51,6 +51,7 @@
 //!   changed, so the object cannot be used any more, by nobody. All other objects go on. (A program that is built to
 //!   abort when it panics ends.)
 //! - A name that is used twice is the same object if the type is, and an error to the second creator if not.
+//! - Who calls in a loop takes in what others have sent every few microseconds, so nobody is kept out.
 //! - What a process that has ended waited for is dropped. An object that was on this process only is lost: its
 //!   callers get an error.
 //!

@@ -1,7 +1,8 @@
 //! The processes of a job: the machine beside an endpoint, with a group for its order and missives for its messages.
 //!
 //! All moves where a thread waits or polls, and a process that computes for long keeps those waiting who need an object
-//! that is there only; or by a thread that delivers while the others compute, if the program wants one.
+//! that is there only. Who calls in a loop what needs nobody else never waits, so a call looks at what has come, unless
+//! one has just before. Or all moves by a thread that delivers while the others compute, if the program wants one.
 
 use crate::driver::Driver;
 use crate::fault::ObjectFault;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weft_group::{GroupError, GroupEvent, GroupId, GroupRules, GroupView, OrderedGroups, USUAL_RULES, process_of};
 use weft_ports::missives::Missives;
-use weft_ports::{Companion, Delivery, Endpoint, InterfaceName, Messenger, Peer, Waiting};
+use weft_ports::{Companion, Delivery, Endpoint, InterfaceName, Messenger, Peer, Waiting, ticks};
 
 static MESSENGER: Messenger<Work> = Messenger::new();
 
@@ -29,6 +30,9 @@ const RULES: GroupRules = GroupRules { silence_ms: u64::MAX, ..USUAL_RULES };
 
 /// How long a thread sleeps that waits for some time only.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// A call looks at what has come if none has for so many ticks of the processor's counter: one microsecond to four.
+const DUE_TICKS: u64 = 1 << 12;
 
 fn waiting(call: &'static str) -> Waiting {
     Waiting { call, peer: None, tag: None, context: ORDER }
@@ -47,6 +51,8 @@ struct Work {
     is_over: bool,
     /// Threads that wait for some time only.
     impatient: u32,
+    /// When a call last looked at what has come.
+    looked: u64,
 }
 
 impl Work {
@@ -58,7 +64,22 @@ impl Work {
         let group = groups.join(endpoint, GROUP, RULES)?;
         let (unsent, members) = (VecDeque::new(), BTreeSet::new());
         let runtime = Runtime::new(me, size);
-        Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, impatient: 0 })
+        Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, impatient: 0, looked: 0 })
+    }
+
+    /// Takes in what others have sent, if that is due: before a call, since what they wait for comes first.
+    #[inline]
+    fn look(&mut self, endpoint: &mut Endpoint) {
+        let now = ticks();
+        if now.wrapping_sub(self.looked) < DUE_TICKS {
+            return;
+        }
+        self.looked = now;
+        if endpoint.progress() {
+            self.turn(endpoint);
+        } else {
+            self.idle(endpoint, false);
+        }
     }
 
     /// Takes in what has come, and sends what follows from that.
@@ -221,6 +242,7 @@ impl Live {
 impl Driver for Live {
     fn with(&self, what: &mut dyn FnMut(&mut Runtime)) {
         MESSENGER.with_both(|endpoint, work| {
+            work.look(endpoint);
             what(&mut work.runtime);
             work.turn(endpoint);
         });
