@@ -84,7 +84,8 @@ impl fmt::Display for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => {
-                write!(f, "a group's name has 1 to {LONGEST_NAME} bytes, not {}: '{name:.40}'", name.len())
+                let dots = if name.chars().nth(40).is_some() { "..." } else { "" };
+                write!(f, "a group's name has 1 to {LONGEST_NAME} bytes, not {}: '{name:.40}{dots}'", name.len())
             }
             Self::Joined(name) => write!(f, "this process is a member of group '{name}' already"),
             Self::Long(bytes) => write!(f, "a message to a group has at most {LONGEST_MESSAGE} bytes, not {bytes}"),

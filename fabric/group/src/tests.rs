@@ -117,6 +117,8 @@ fn who_leaves_and_comes_back_is_another_member() {
     assert_eq!(groups.try_send(endpoint, ids[0], [1].as_slice().into()), Err(GroupError::Over));
     assert_eq!(groups.join(endpoint, "board", USUAL_RULES), Err(GroupError::Joined("board".to_owned())));
     assert_eq!(groups.join(endpoint, "", USUAL_RULES), Err(GroupError::Name(String::new())));
+    let fault = groups.join(endpoint, &"x".repeat(300), USUAL_RULES).expect_err("it is too long").to_string();
+    assert_eq!(fault, format!("a group's name has 1 to 255 bytes, not 300: '{}...'", "x".repeat(40)));
 }
 
 #[test]
