@@ -213,6 +213,13 @@ static void standard(int me, int size, int barrier)
     CHECK(taken == 0 && weft_integer_await(sum, all, NULL) == 0);
     CHECK(weft_integer_value(sum, &number) == 0 && number == all);
     CHECK(weft_queue_length(jobs, &left) == 0 && left == 0);
+    /* A job that is longer than the room is stored again, and is not the end. */
+    char text[8], name[16];
+    snprintf(name, sizeof name, "long %d", me);
+    int mine = weft_queue_share(name);
+    CHECK(mine >= 0 && weft_queue_add(mine, "a job", 6) == 1);
+    FAILS(TRUNCATED, weft_queue_take(mine, text, 2, &length));
+    CHECK(length == 6 && weft_object_wait(0, text, sizeof text, &length) == 1 && strcmp(text, "a job") == 0);
     CHECK(weft_barrier_pass(barrier) == 0);
     CHECK(weft_integer_lower_to(sum, me, NULL) == 0 && weft_barrier_pass(barrier) == 0);
     CHECK(weft_integer_value(sum, &number) == 0 && number == 0 && weft_barrier_pass(barrier) == 0);

@@ -138,7 +138,8 @@ int weft_object_placement(int object, int *where);
  * the same thread. A thread that begins another operation first will not hear of this one any more, which may be done
  * all the same.
  *
- * After WEFT_OBJECTS_ERR_TRUNCATED weft_object_wait stores the same answer again, where there is more room.
+ * After WEFT_OBJECTS_ERR_TRUNCATED weft_object_wait stores the same answer again, where there is more room. It answers
+ * what the call would have: 1 for a job of weft_queue_take.
  */
 int weft_object_start(int object, int operation, const void *arguments, size_t arguments_length, int milliseconds,
                       void *answer, size_t size, size_t *length);

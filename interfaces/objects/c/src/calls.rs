@@ -15,6 +15,8 @@ struct ThreadCalls {
     /// What is not done yet.
     started: Option<StartedCall>,
     answer: Vec<u8>,
+    /// What the call answers with it: 1 for a job of a queue.
+    code: c_int,
 }
 
 thread_local! {
@@ -24,14 +26,14 @@ thread_local! {
 /// Begins an operation, and waits for it; its answer is found by [`with_answer`] then.
 pub fn start(object: c_int, operation: c_int, arguments: &[u8], patience: Option<Duration>) -> Result<()> {
     let object = space::object(object)?;
-    let ThreadCalls { mut answer, started } = CALLS.take();
+    let ThreadCalls { mut answer, started, .. } = CALLS.take();
     drop(started);
     if answer.capacity() > KEPT_BYTES {
         answer = Vec::new();
     }
     let started = object.start(operation, arguments, &mut answer)?;
     let is_done = started.is_none();
-    CALLS.set(ThreadCalls { started, answer });
+    CALLS.set(ThreadCalls { started, answer, code: 0 });
     if is_done { Ok(()) } else { wait(patience) }
 }
 
@@ -41,7 +43,7 @@ pub fn wait(patience: Option<Duration>) -> Result<()> {
     let Some(mut started) = CALLS.with_borrow_mut(|calls| calls.started.take()) else { return Ok(()) };
     match started.wait(patience) {
         Some(answer) => {
-            keep(answer?);
+            keep(answer?, 0);
             Ok(())
         }
         None => {
@@ -51,12 +53,12 @@ pub fn wait(patience: Option<Duration>) -> Result<()> {
     }
 }
 
-/// An answer, to be found by [`with_answer`]. What was begun before is forgotten.
-pub fn keep(answer: Vec<u8>) {
-    drop(CALLS.replace(ThreadCalls { started: None, answer }));
+/// An answer, to be found by [`with_answer`], and what its call answers. What was begun before is forgotten.
+pub fn keep(answer: Vec<u8>, code: c_int) {
+    drop(CALLS.replace(ThreadCalls { started: None, answer, code }));
 }
 
-/// The last answer of this thread.
-pub fn with_answer<R>(what: impl FnOnce(&[u8]) -> R) -> R {
-    CALLS.with_borrow(|calls| what(&calls.answer))
+/// The last answer of this thread, and what its call answers.
+pub fn with_answer<R>(what: impl FnOnce(&[u8], c_int) -> R) -> R {
+    CALLS.with_borrow(|calls| what(&calls.answer, calls.code))
 }

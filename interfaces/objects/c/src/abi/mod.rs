@@ -79,14 +79,14 @@ unsafe fn store<T>(at: *mut T, value: T) {
     }
 }
 
-/// Stores this thread's last answer and its length; an error where there is no room for all of it. A null pointer and
-/// no size: nobody wants it.
+/// Stores this thread's last answer and its length; the answer here is that of its call, or an error where there is no
+/// room for all of it. A null pointer and no size: nobody wants it.
 ///
 /// # Safety
 /// `to` is null or writable for `size` bytes; `length` is null or valid.
-unsafe fn store_answer(to: *mut c_void, size: usize, length: *mut usize) -> Result<()> {
+unsafe fn store_answer(to: *mut c_void, size: usize, length: *mut usize) -> Result<c_int> {
     let room = if to.is_null() { 0 } else { size };
-    calls::with_answer(|found| {
+    calls::with_answer(|found, code| {
         let copied = found.len().min(room);
         if copied > 0 {
             // SAFETY: the caller's promise; no more is copied than there is, and than has room.
@@ -95,7 +95,7 @@ unsafe fn store_answer(to: *mut c_void, size: usize, length: *mut usize) -> Resu
         // SAFETY: the caller's promise.
         unsafe { store(length, found.len()) };
         if copied == found.len() || to.is_null() && size == 0 {
-            return Ok(());
+            return Ok(code);
         }
         let text = format!("the answer has {} bytes, and the room {room}: it holds the beginning", found.len());
         Err(CallFault::new(FaultNumber::Truncated, text))
@@ -116,7 +116,7 @@ pub extern "C" fn weft_objects_deliver(delivers: c_int) -> c_int {
 pub extern "C" fn weft_objects_finish() -> c_int {
     answer(space::outside_operation().and_then(|()| {
         // What this thread has begun leads to the process's part in the job, too.
-        calls::keep(Vec::new());
+        calls::keep(Vec::new(), 0);
         space::close().map(|()| 0)
     }))
 }

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn weft_object_start(
     let arguments = unsafe { bytes(arguments, arguments_length) };
     let done = arguments.and_then(|given| calls::start(object, operation, given, patience(milliseconds)));
     // SAFETY: the caller's promise.
-    answer(done.and_then(|()| unsafe { store_answer(to, size, length) }).map(|()| 0))
+    answer(done.and_then(|()| unsafe { store_answer(to, size, length) }))
 }
 
 /// # Safety
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn weft_object_wait(
 ) -> c_int {
     let done = calls::wait(patience(milliseconds));
     // SAFETY: the caller's promise.
-    answer(done.and_then(|()| unsafe { store_answer(to, size, length) }).map(|()| 0))
+    answer(done.and_then(|()| unsafe { store_answer(to, size, length) }))
 }
 
 /// # Safety

@@ -99,10 +99,9 @@ pub unsafe extern "C" fn weft_queue_take(number: c_int, job: *mut c_void, size: 
     answer(queue(number, SharedJobQueue::take).and_then(|taken| match taken {
         None => Ok(0),
         Some(taken) => {
-            calls::keep(taken);
+            calls::keep(taken, 1);
             // SAFETY: the caller's promise.
-            unsafe { store_answer(job, size, length) }?;
-            Ok(1)
+            unsafe { store_answer(job, size, length) }
         }
     }))
 }
