@@ -43,7 +43,9 @@ fn objects_of_python_programs_are_plain_classes_beside_ports_and_groups() {
     let script = root().join(SOURCES).join("all.py");
     let script = script.to_str().expect("text");
     for (processes, arguments) in [(1, &[][..]), (3, &["beside"]), (2, &["deliver"])] {
-        let words: Vec<&str> = [script].into_iter().chain(arguments.iter().copied()).collect();
+        // Alone it is looked whether reads write.
+        let before: &[&str] = if processes == 1 { &["-X", "dev", script] } else { &[script] };
+        let words = [before, arguments].concat();
         let mut command = ranks::command(Path::new("python3"), processes, &words);
         command.env("PYTHONPATH", tree().join("lib/python")).env("PYTHONDONTWRITEBYTECODE", "1");
         let output = command.output().expect("weft can be started");
@@ -82,7 +84,10 @@ fn a_process_that_ends_takes_only_what_it_alone_had() {
         command.args(["run", "--keep-going", "--timeout", "60", "-n", &processes.to_string()]);
         let output = command.arg(&program).arg("killed").output().expect("weft can be started");
         let last = processes - 1;
-        let said = format!("the object was on process {last}, which has ended; {last} went on\n");
+        let said = format!(
+            "object 'number' was on process {last} only, which has ended: share it again to create it anew; one that \
+             is replicated goes on; {last} went on\n"
+        );
         let out = String::from_utf8_lossy(&output.stdout);
         assert!(out == said, "{}\n{out}{}", output.status, String::from_utf8_lossy(&output.stderr));
     }

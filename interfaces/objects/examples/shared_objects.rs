@@ -91,9 +91,13 @@ fn with_a_death(space: Space) -> Result<(), ObjectFault> {
             break fault;
         }
     };
-    assert_eq!(lost, ObjectFault::OwnerLost(last));
+    assert!(matches!(&lost, ObjectFault::OwnerLost { process, .. } if *process == last), "{lost}");
+    // It is there again for who shares it.
+    let number = SharedInteger::share(&space, "number", IntegerObject::new(0))?;
     here.add(1)?;
     here.await_at_least(i64::from(2 * size + last))?;
+    number.add(1)?;
+    number.await_at_least(i64::from(last))?;
     if me == 0 {
         println!("{lost}; {last} went on");
     }

@@ -69,6 +69,8 @@ pub trait Replica: Any + Send + Sync {
 
 /// A copy of an object of this kind.
 pub struct LocalCopy<K: ObjectKind> {
+    /// The object's.
+    name: String,
     kind: Arc<K>,
     held: Mutex<HeldState<K::State>>,
 }
@@ -80,8 +82,20 @@ struct HeldState<T> {
 }
 
 impl<K: ObjectKind> LocalCopy<K> {
-    pub fn new(kind: Arc<K>) -> Self {
-        Self { kind, held: Mutex::new(HeldState { state: None, reads: 0 }) }
+    pub fn new(name: &str, kind: Arc<K>) -> Self {
+        Self { name: name.to_owned(), kind, held: Mutex::new(HeldState { state: None, reads: 0 }) }
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// That there is no operation of this number.
+    #[cold]
+    pub fn no_operation(&self, number: u16) -> ObjectFault {
+        let operations = (0..u16::MAX).take_while(|number| self.kind.operation(*number).is_some()).count() as u16;
+        ObjectFault::NoOperation { name: self.name.clone(), number, operations }
     }
 
     /// A panic is caught before the lock is given back, so what it says about panics is nothing new.
@@ -176,12 +190,13 @@ pub(crate) fn misfit(what: impl Into<String>, fault: &FormatFault) -> ObjectFaul
 impl<K: ObjectKind> Replica for LocalCopy<K> {
     fn try_operation(&self, operation: u16, arguments: &[u8], is_answered: bool) -> AttemptEnd {
         let Some(KnownOperation { writes, .. }) = self.kind.operation(operation) else {
-            let text = "its type has fewer".to_owned();
-            return AttemptEnd::Over(Err(ObjectFault::Format(format!("operation {operation}"), text)));
+            return AttemptEnd::Over(Err(self.no_operation(operation)));
         };
         let Some(_inside) = InsideOperation::enter() else { return AttemptEnd::Over(Err(ObjectFault::Nested)) };
         let mut held = self.hold();
-        let Some(state) = &mut held.state else { return AttemptEnd::Over(Err(ObjectFault::Poisoned)) };
+        let Some(state) = &mut held.state else {
+            return AttemptEnd::Over(Err(ObjectFault::Poisoned { name: self.name.clone() }));
+        };
         let mut answer = Vec::new();
         let over = match self.attempt(operation, state, arguments, is_answered.then_some(&mut answer)) {
             Ok(false) => return AttemptEnd::Waits,

@@ -27,6 +27,11 @@ impl<K: ObjectKind> DynamicHandle<K> {
         Self { runtime, object, copy, kind }
     }
 
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.copy.name()
+    }
+
     /// Begins an operation. A read that the copy in this process can answer asks nobody: its answer is in `answer`
     /// then, and `None` here.
     ///
@@ -40,8 +45,7 @@ impl<K: ObjectKind> DynamicHandle<K> {
     ) -> Result<Option<StartedCall>, ObjectFault> {
         answer.clear();
         let Some(known) = self.kind.operation(number) else {
-            let kind = self.kind.name();
-            return Err(ObjectFault::Format(format!("operation {number}"), format!("{kind} has fewer")));
+            return Err(self.copy.no_operation(number));
         };
         if !known.writes
             && let Some(reads) = self.copy.read_here(number, arguments, answer)?

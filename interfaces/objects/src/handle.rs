@@ -31,6 +31,11 @@ impl<T: ObjectType> ObjectHandle<T> {
         Self { runtime, object, copy }
     }
 
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.copy.name()
+    }
+
     /// Has the object replicated or on one process from now on, or where counting says. All processes agree on the
     /// moment.
     ///

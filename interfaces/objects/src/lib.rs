@@ -51,9 +51,10 @@
 //!   changed, so the object cannot be used any more, by nobody. All other objects go on. (A program that is built to
 //!   abort when it panics ends.)
 //! - A name that is used twice is the same object if the type is, and an error to the second creator if not.
-//! - Who calls in a loop takes in what others have sent every few microseconds, so nobody is kept out.
 //! - What a process that has ended waited for is dropped. An object that was on this process only is lost: its
-//!   callers get an error.
+//!   callers get an error, and who shares its name again creates it anew. Where processes go on when one has ended
+//!   (`weft run --keep-going`) no object moves to a single one unless somebody says so.
+//! - Who calls in a loop takes in what others have sent every few microseconds, so nobody is kept out.
 //!
 //! What is deliberately not here: operations on several objects at once, objects in objects, writes that are not waited
 //! for, and processes that come later than the job.

@@ -63,7 +63,7 @@ impl Work {
         letters.post(endpoint);
         let group = groups.join(endpoint, GROUP, RULES)?;
         let (unsent, members) = (VecDeque::new(), BTreeSet::new());
-        let runtime = Runtime::new(me, size);
+        let runtime = Runtime::new(me, size).keeping_replicas(endpoint.keeps_going());
         Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, impatient: 0, looked: 0 })
     }
 

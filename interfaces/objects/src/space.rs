@@ -67,10 +67,11 @@ impl Space {
         Self { runtime: RuntimeAccess::new(Alone::new()) }
     }
 
-    /// Creates the object of this name, or opens it if it is there already and of the same type.
+    /// Creates the object of this name, or opens it if it is there already and of the same type. One that was lost with
+    /// the process that had it is created anew; handles of the lost one stay lost.
     ///
     /// # Errors
-    /// It is of another type, or lost.
+    /// It is of another type, or the name is empty.
     pub fn share<T: ObjectType>(&self, name: &str, initial: T) -> Result<ObjectHandle<T>, ObjectFault> {
         let state = encode(&initial).map_err(|fault| misfit(format!("the state of '{name}'"), &fault))?;
         self.open_static(name, Some(state))
@@ -110,7 +111,10 @@ impl Space {
         kind: &Arc<K>,
         initial: Option<Vec<u8>>,
     ) -> Result<(ObjectId, Arc<LocalCopy<K>>), ObjectFault> {
-        let copy = Arc::new(LocalCopy::new(kind.clone()));
+        if name.is_empty() {
+            return Err(ObjectFault::NoName);
+        }
+        let copy = Arc::new(LocalCopy::new(name, kind.clone()));
         let named = kind.name();
         let answer = self.runtime.wait(|runtime| runtime.handle_open(name, &named, initial, copy.clone()))?;
         let object = decode(&answer).expect("the machine's own number");

@@ -71,7 +71,9 @@ fn operations_have_the_numbers_and_the_meaning_that_their_kind_says() -> Result<
     assert_eq!((call(&words, 1, b"")?, call(&words, 0, b"")?), ("zerotwo".to_owned(), "zerotwoone".to_owned()));
     let again = space.open_dynamic("words", kind(), None)?;
     assert_eq!(call(&again, 2, b"")?, "zerotwoone");
-    assert!(matches!(call(&again, 3, b""), Err(ObjectFault::Format(..))));
+    let fault = ObjectFault::NoOperation { name: "words".to_owned(), number: 3, operations: 3 };
+    assert_eq!(call(&again, 3, b""), Err(fault));
+    assert_eq!(again.name(), "words");
     let other = space.open_dynamic("words", Arc::new(Words(vec!["one", "read"])), None).err();
     assert!(matches!(other, Some(ObjectFault::OtherType { .. })), "{other:?}");
     assert!(matches!(SharedInteger::find(&space, "words").err(), Some(ObjectFault::OtherType { .. })));
@@ -104,6 +106,6 @@ fn a_write_that_fails_is_the_end_of_its_object_and_a_read_is_not() -> Result<(),
     assert_eq!(call(&words, 2, b""), failed);
     assert_eq!(call(&words, 1, b"")?, "one");
     assert_eq!(call(&words, 0, b""), failed);
-    assert_eq!(call(&words, 1, b""), Err(ObjectFault::Poisoned));
+    assert_eq!(call(&words, 1, b""), Err(ObjectFault::Poisoned { name: "words".to_owned() }));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
-use weft_objects::standard::{IntegerObject, SharedInteger};
+use weft_objects::standard::{IntegerObject, SharedBarrier, SharedInteger};
 use weft_objects::{ObjectFault, ObjectPlacement, Space, Strategy, object};
 
 type Checked = Result<(), ObjectFault>;
@@ -126,9 +126,16 @@ fn a_name_leads_to_the_same_object_and_a_strategy_says_where_it_is() -> Checked 
     assert_eq!((second.add(1)?, first.value()?), (5, 5));
     assert_eq!(Notebook::find(&space, "none").err(), Some(ObjectFault::Unknown("none".to_owned())));
     let fault = Notebook::share(&space, "number", Notes::default()).err().expect("it is an integer");
-    assert!(fault.to_string().ends_with("IntegerObject, not a spaces::Notes"), "{fault}");
+    assert!(fault.to_string().ends_with("of type IntegerObject, not Notes"), "{fault}");
     first.place(Strategy::Fixed(ObjectPlacement::Single(0)))?;
     assert_eq!((first.placement(), second.add(1)?, first.value()?), (ObjectPlacement::Single(0), 6, 6));
-    assert_eq!(first.place(Strategy::Fixed(ObjectPlacement::Single(1))), Err(ObjectFault::NotOpened(1)));
+    assert_eq!(
+        first.place(Strategy::Fixed(ObjectPlacement::Single(1))),
+        Err(ObjectFault::NoProcess { name: "number".to_owned(), process: 1, size: 1 })
+    );
+    assert_eq!(Notebook::find(&space, "").err(), Some(ObjectFault::NoName));
+    SharedBarrier::share_for(&space, "barrier", 3)?;
+    let fault = SharedBarrier::share_for(&space, "barrier", 4).err().expect("it has three").to_string();
+    assert_eq!(fault, "barrier 'barrier' is for 3 callers, not 4");
     Ok(())
 }

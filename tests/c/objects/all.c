@@ -226,6 +226,10 @@ static void standard(int me, int size, int barrier)
     CHECK(weft_integer_raise_to(sum, me, NULL) == 0 && weft_barrier_pass(barrier) == 0);
     CHECK(weft_integer_value(sum, &number) == 0 && number == size - 1 && weft_barrier_pass(barrier) == 0);
     FAILS(ARGUMENT, weft_barrier_pass(sum));
+    CHECK(strcmp(weft_objects_error(), "object 'sum' is an integer, not a barrier") == 0);
+    FAILS(ARGUMENT, weft_barrier_share("barrier", size + 96));
+    CHECK(strstr(weft_objects_error(), "barrier 'barrier' is for ") == weft_objects_error());
+    FAILS(ARGUMENT, weft_integer_share("", 0));
     FAILS(ARGUMENT, weft_object_call(sum, 0, NULL, 0, NULL, 0, NULL));
 }
 
@@ -237,6 +241,9 @@ static void faults(int me, int barrier)
     int error;
     FAILS(NAME, weft_object_find("nobody's", &counter_type));
     FAILS(TYPE, weft_object_find("text", &counter_type));
+    CHECK(strstr(weft_objects_error(), "not counter with value, add (writes), await, meddle") != NULL);
+    FAILS(TYPE, weft_object_find("jobs", &counter_type));
+    CHECK(strstr(weft_objects_error(), "is of type JobQueueObject<Vec<u8>>, not") != NULL);
     other.count = 3;
     FAILS(TYPE, weft_object_find("counter", &other));
     other.count = 0;
@@ -248,6 +255,7 @@ static void faults(int me, int barrier)
     FAILS(ARGUMENT, weft_object_share("counter", &counter_type, NULL));
     FAILS(ARGUMENT, weft_object_share(NULL, &counter_type, &initial));
     FAILS(ARGUMENT, weft_object_call(counter_object, 9, NULL, 0, NULL, 0, NULL));
+    CHECK(strcmp(weft_objects_error(), "object 'counter' has no operation 9: its type has operations 0 to 3") == 0);
     FAILS(ARGUMENT, weft_object_call(counter_object, ADD, NULL, 8, NULL, 0, NULL));
     FAILS(ARGUMENT, weft_object_place(counter_object, 4000));
     FAILS(ARGUMENT, weft_object_call(77, 0, NULL, 0, NULL, 0, NULL));

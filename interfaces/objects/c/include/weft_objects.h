@@ -25,7 +25,7 @@ enum {
     WEFT_OBJECTS_ERR_NAME = -3,      /* no object has this name */
     WEFT_OBJECTS_ERR_TYPE = -4,      /* the object is of another type */
     WEFT_OBJECTS_ERR_TRUNCATED = -5, /* it was done; its answer is longer than the room, which holds the beginning */
-    WEFT_OBJECTS_ERR_LOST = -6,      /* the object has ended with the process that had it */
+    WEFT_OBJECTS_ERR_LOST = -6,      /* the object has ended with the process that alone had it: share it again */
     WEFT_OBJECTS_ERR_FAILED = -7,    /* this operation has failed */
     WEFT_OBJECTS_ERR_BROKEN = -8,    /* an operation that writes has failed before: the object is of no use any more */
     WEFT_OBJECTS_ERR_TIMEOUT = -9,   /* the time is over, and the operation is not done yet */
@@ -66,7 +66,8 @@ struct weft_bytes;
  * and no file, and calls nothing of this library but weft_bytes_add. It may run in any thread that is in a call. */
 struct weft_operation {
     const char *name;
-    /* Whether it may change the state. One that does not is a read. */
+    /* Whether it may change the state. One that does not is a read. A read that changes it all the same is not noticed,
+     * and each process sees another state from then on. */
     int writes;
     /* Null, or whether it can be done now, which it is not where the answer is 0: then its caller waits. */
     int (*guard)(const void *state, const void *arguments, size_t length, void *context);
@@ -99,7 +100,8 @@ struct weft_object_type {
  * process. What type leads to may go when the call returns; its functions stay.
  *
  * A name that is used for two types is WEFT_OBJECTS_ERR_TYPE for the second one. weft_object_release gives the number
- * up; the object stays.
+ * up; the object stays. An object that has ended with the process that alone had it (WEFT_OBJECTS_ERR_LOST) is created
+ * anew by weft_object_share; its old number stays that of the lost one.
  */
 int weft_object_share(const char *name, const struct weft_object_type *type, const void *initial);
 int weft_object_find(const char *name, const struct weft_object_type *type);
@@ -123,8 +125,9 @@ int weft_bytes_add(struct weft_bytes *bytes, const void *data, size_t length);
  *
  * weft_object_place has an object on the process of this number only; replicated on all that have opened it, with
  * WEFT_OBJECTS_REPLICATED; or wherever its operations cost least, as they are counted, with WEFT_OBJECTS_AUTOMATIC:
- * so each one begins, replicated. weft_object_placement stores the number of the process that has it, or
- * WEFT_OBJECTS_REPLICATED.
+ * so each one begins, replicated. In a job of weft run --keep-going an object stays replicated until a place is said,
+ * so it outlives any process while another one has it open. weft_object_placement stores the number of the process
+ * that has it, or WEFT_OBJECTS_REPLICATED.
  */
 #define WEFT_OBJECTS_REPLICATED (-1)
 #define WEFT_OBJECTS_AUTOMATIC (-2)
@@ -179,7 +182,8 @@ int weft_queue_length(int queue, uint64_t *jobs);
 
 /** weft_barrier_share, weft_barrier_pass - nobody passes before all have come
  *
- * weft_barrier_share opens a barrier for that many callers. weft_barrier_pass waits until so many have called it.
+ * weft_barrier_share opens a barrier for that many callers; one that was created for another number is
+ * WEFT_OBJECTS_ERR_ARGUMENT. weft_barrier_pass waits until so many have called it.
  */
 int weft_barrier_share(const char *name, int callers);
 int weft_barrier_pass(int barrier);

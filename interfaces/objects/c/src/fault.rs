@@ -45,12 +45,17 @@ impl From<ObjectFault> for CallFault {
     fn from(fault: ObjectFault) -> Self {
         let number = match &fault {
             ObjectFault::Nested => FaultNumber::State,
-            ObjectFault::Format(..) | ObjectFault::NotOpened(_) => FaultNumber::Argument,
+            ObjectFault::Format(..)
+            | ObjectFault::NotOpened { .. }
+            | ObjectFault::NoProcess { .. }
+            | ObjectFault::NoOperation { .. }
+            | ObjectFault::NoName
+            | ObjectFault::OtherCallers { .. } => FaultNumber::Argument,
             ObjectFault::Unknown(_) => FaultNumber::Name,
             ObjectFault::OtherType { .. } => FaultNumber::Type,
-            ObjectFault::OwnerLost(_) => FaultNumber::Lost,
+            ObjectFault::OwnerLost { .. } => FaultNumber::Lost,
             ObjectFault::Panicked { .. } | ObjectFault::Failed { .. } => FaultNumber::Failed,
-            ObjectFault::Poisoned => FaultNumber::Broken,
+            ObjectFault::Poisoned { .. } => FaultNumber::Broken,
             ObjectFault::Group(_) => FaultNumber::Group,
         };
         Self::new(number, fault.to_string())

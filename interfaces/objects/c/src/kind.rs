@@ -156,8 +156,9 @@ impl DescribedKind {
             }
         };
         let mut name = format!("{named} with");
-        for operation in &operations {
-            let _ = write!(name, " {}{}", if operation.writes { "+" } else { "" }, operation.name);
+        for (at, operation) in operations.iter().enumerate() {
+            let between = if at == 0 { " " } else { ", " };
+            let _ = write!(name, "{between}{}{}", operation.name, if operation.writes { " (writes)" } else { "" });
         }
         Ok(Self { name, operations, form, context: TypeContext(described.context) })
     }

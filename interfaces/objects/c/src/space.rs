@@ -112,11 +112,22 @@ impl OpenObject {
     /// Begins an operation of a described type; `None`: it is done, and its answer in `answer`.
     pub fn start(&self, number: c_int, arguments: &[u8], answer: &mut Vec<u8>) -> Result<Option<StartedCall>> {
         let Self::Described(handle) = self else {
-            return Err(CallFault::argument("a standard object has functions of its own"));
+            return Err(self.is_not("one of a type that the program describes"));
         };
-        let number = u16::try_from(number)
-            .map_err(|_| CallFault::argument(format!("operation {number}: there is no such number")))?;
-        Ok(handle.start(number, arguments, answer)?)
+        // No type has so many operations, so the handle says what there is.
+        Ok(handle.start(u16::try_from(number).unwrap_or(u16::MAX), arguments, answer)?)
+    }
+
+    /// The error of a function that is for other objects.
+    #[cold]
+    pub fn is_not(&self, asked: &str) -> CallFault {
+        let (name, is) = match self {
+            Self::Described(handle) => (handle.name(), "of a type that the program describes"),
+            Self::Integer(handle) => (handle.as_ref().name(), "an integer"),
+            Self::Queue(handle) => (handle.as_ref().name(), "a job queue"),
+            Self::Barrier(handle) => (handle.as_ref().name(), "a barrier"),
+        };
+        CallFault::argument(format!("object '{name}' is {is}, not {asked}"))
     }
 
     pub fn place(&self, strategy: Strategy) -> Result<()> {

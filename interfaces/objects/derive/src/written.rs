@@ -106,6 +106,12 @@ fn handle(declaration: &Declaration) -> TokenStream {
             }
         }
 
+        impl #parameters ::std::convert::AsRef<::weft_objects::ObjectHandle<#of>> for #handle #arguments #bounds {
+            fn as_ref(&self) -> &::weft_objects::ObjectHandle<#of> {
+                &self.0
+            }
+        }
+
         #[allow(dead_code, private_interfaces)]
         impl #parameters #handle #arguments #bounds {
             /// Creates the object of this name, or opens it if it is there already and of the same type.

@@ -52,8 +52,10 @@ impl Runtime {
 
     fn on_open(&mut self, origin: ProcessId, opened: OpenEvent) {
         let is_own = origin == self.me;
-        if let Some(object) = self.names.get(&opened.name) {
-            let object = *object;
+        let there = self.names.get(&opened.name).copied();
+        // A lost one gives way to who brings a state, as all know at this place of the order.
+        let gives_way = |object: &ObjectId| opened.initial.is_some() && self.objects[object].lost.is_some();
+        if let Some(object) = there.filter(|object| !gives_way(object)) {
             let is = &self.objects[&object].kind;
             if *is == opened.kind {
                 self.on_opened(origin, object, opened.call);
@@ -72,8 +74,8 @@ impl Runtime {
             return;
         };
         let object = self.handled;
-        self.names.insert(name, object);
-        let mut record = ObjectRecord::new(kind, origin);
+        self.names.insert(name.clone(), object);
+        let mut record = ObjectRecord::new((name, kind), origin, self.keeps_replicas);
         if is_own && let Some(UnfinishedCall::Open { copy, .. }) = self.calls.get(&call) {
             record.copy = Some(copy.clone());
             record.install(Some(&state.0), Vec::new());
@@ -94,9 +96,9 @@ impl Runtime {
         let (me, at) = (self.me, self.handled);
         let is_own = origin == me;
         let Some(record) = self.objects.get_mut(&object) else { return };
-        if let Some(process) = record.lost {
+        if let Some(lost) = record.loss() {
             if is_own {
-                self.finish(call, Err(ObjectFault::OwnerLost(process)));
+                self.finish(call, Err(lost));
             }
             return;
         }
@@ -183,6 +185,7 @@ impl Runtime {
                 record.lost = Some(process);
                 record.forget();
                 record.filling = None;
+                reopened.append(&mut record.opening);
             } else if record.filling.as_ref().is_some_and(|filling| filling.provider == process) {
                 reopened.append(&mut record.opening);
             }
@@ -201,18 +204,16 @@ impl Runtime {
         }
     }
 
-    /// Ends the calls that the process was asked for, and those of objects that have ended with it.
+    /// Ends the operations that the process was asked for, and those of objects that have ended with it.
     fn fail_calls(&mut self, process: ProcessId) {
-        let is_lost = |object: &ObjectId| self.objects.get(object).is_some_and(|record| record.lost.is_some());
-        let fails = |call: &UnfinishedCall| match call {
-            UnfinishedCall::Operation { object, asked } => *asked == Some(process) || is_lost(object),
-            _ => false,
-        };
-        let opening = self.objects.values().filter(|record| record.lost.is_some());
-        let opening = opening.flat_map(|record| record.opening.iter().copied());
-        let operations = self.calls.iter().filter(|(_, call)| fails(call)).map(|(id, _)| *id);
-        let failed: Vec<CallId> = operations.chain(opening).collect();
-        failed.into_iter().for_each(|call| self.finish(call, Err(ObjectFault::OwnerLost(process))));
+        let failed = self.calls.iter().filter_map(|(id, call)| {
+            let UnfinishedCall::Operation { object, asked } = call else { return None };
+            let record = self.objects.get(object)?;
+            let fails = *asked == Some(process) || record.lost.is_some();
+            fails.then(|| (*id, ObjectFault::OwnerLost { name: record.name.clone(), process }))
+        });
+        let failed: Vec<(CallId, ObjectFault)> = failed.collect();
+        failed.into_iter().for_each(|(call, lost)| self.finish(call, Err(lost)));
     }
 
     /// Asks once more for a copy that will not come.

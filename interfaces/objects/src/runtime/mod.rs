@@ -75,6 +75,8 @@ pub struct Runtime {
     objects: BTreeMap<ObjectId, ObjectRecord>,
     names: BTreeMap<String, ObjectId>,
     gone: BTreeSet<ProcessId>,
+    /// Objects stay replicated until somebody says where they are to be. The same on all processes.
+    keeps_replicas: bool,
     /// Why this process has no part in the order any more.
     broken: Option<ObjectFault>,
     /// Those that use no object any more.
@@ -100,6 +102,7 @@ impl Runtime {
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
             gone: BTreeSet::new(),
+            keeps_replicas: false,
             broken: None,
             closed: BTreeSet::new(),
             calls: BTreeMap::new(),
@@ -110,6 +113,11 @@ impl Runtime {
             #[cfg(test)]
             rule: simulation::Rule::default(),
         }
+    }
+
+    /// The same where processes go on when one has ended: no object is on one process unless somebody says so.
+    pub fn keeping_replicas(self, keeps_replicas: bool) -> Self {
+        Self { keeps_replicas, ..self }
     }
 
     /// Opens the object of this name, or creates it if there is an initial state. It will be in `copy`. The answer is
@@ -226,8 +234,8 @@ impl Runtime {
         let Some(record) = self.objects.get_mut(&object) else {
             return self.finish(operation.call, Err(ObjectFault::Unknown(object.to_string())));
         };
-        if let Some(process) = record.lost {
-            return self.finish(operation.call, Err(ObjectFault::OwnerLost(process)));
+        if let Some(lost) = record.loss() {
+            return self.finish(operation.call, Err(lost));
         }
         let ObjectCall { call, number, .. } = operation;
         match record.placement {

@@ -51,10 +51,14 @@ impl Runtime {
 
     pub(super) fn on_place(&mut self, origin: ProcessId, object: ObjectId, call: CallId, strategy: Strategy) {
         let Some(record) = self.objects.get_mut(&object) else { return };
-        let answer = match (record.lost, strategy) {
-            (Some(process), _) => Err(ObjectFault::OwnerLost(process)),
-            (None, Strategy::Fixed(ObjectPlacement::Single(on))) if !record.holders.contains(&on) => {
-                Err(ObjectFault::NotOpened(on))
+        let (name, size) = (|| record.name.clone(), self.size);
+        let answer = match (record.loss(), strategy) {
+            (Some(lost), _) => Err(lost),
+            (None, Strategy::Fixed(ObjectPlacement::Single(process))) if process >= size => {
+                Err(ObjectFault::NoProcess { name: name(), process, size })
+            }
+            (None, Strategy::Fixed(ObjectPlacement::Single(process))) if !record.holders.contains(&process) => {
+                Err(ObjectFault::NotOpened { name: name(), process })
             }
             (None, Strategy::Fixed(to)) => {
                 record.is_fixed = true;

@@ -16,6 +16,7 @@ pub struct Answered {
 
 /// An object. What stands above the line is the same on all processes that have handled the same events.
 pub struct ObjectRecord {
+    pub name: String,
     pub kind: String,
     pub placement: ObjectPlacement,
     /// Where it should be: it goes there as soon as it can.
@@ -62,12 +63,13 @@ pub enum Change {
 
 impl ObjectRecord {
     /// An object that this process has just created.
-    pub fn new(kind: String, creator: ProcessId) -> Self {
+    pub fn new((name, kind): (String, String), creator: ProcessId, is_fixed: bool) -> Self {
         Self {
+            name,
             kind,
             placement: ObjectPlacement::Replicated,
             wanted: ObjectPlacement::Replicated,
-            is_fixed: false,
+            is_fixed,
             holders: BTreeSet::from([creator]),
             tally: UseTally::default(),
             lost: None,
@@ -80,6 +82,11 @@ impl ObjectRecord {
             held_back: Vec::new(),
             has_proposed: false,
         }
+    }
+
+    /// That the object has ended with a process, if it has.
+    pub fn loss(&self) -> Option<ObjectFault> {
+        self.lost.map(|process| ObjectFault::OwnerLost { name: self.name.clone(), process })
     }
 
     pub fn writes(&self, number: u16) -> bool {

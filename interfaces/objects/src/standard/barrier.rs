@@ -1,6 +1,6 @@
 //! A barrier: nobody passes before all have come.
 
-use crate::{ObjectFault, object};
+use crate::{ObjectFault, Space, object};
 use serde::{Deserialize, Serialize};
 
 /// A barrier for a number of callers.
@@ -35,9 +35,27 @@ impl BarrierObject {
     /// Waits until a round has ended.
     #[operation(read, guard = self.rounds > *round)]
     pub fn await_end(&self, round: u64) {}
+
+    /// For how many callers it is.
+    #[operation(read)]
+    pub fn callers(&self) -> u32 {
+        self.callers
+    }
 }
 
 impl SharedBarrier {
+    /// As [`Self::share`]; whoever has created it must have done so for as many callers.
+    ///
+    /// # Errors
+    /// It is for another number of callers, and as those of [`Self::share`].
+    pub fn share_for(space: &Space, name: &str, callers: u32) -> Result<Self, ObjectFault> {
+        let barrier = Self::share(space, name, BarrierObject::new(callers))?;
+        match barrier.callers()? {
+            found if found == callers.max(1) => Ok(barrier),
+            found => Err(ObjectFault::OtherCallers { name: name.to_owned(), callers: found, asked: callers }),
+        }
+    }
+
     /// Waits until all have called this.
     ///
     /// # Errors

@@ -61,10 +61,10 @@ unsafe fn bytes<'a>(at: *const c_void, length: usize) -> Result<&'a [u8]> {
 /// `at` is null, or a C string.
 unsafe fn name<'a>(at: *const c_char) -> Result<&'a str> {
     if at.is_null() {
-        return Err(CallFault::argument("the name is a null pointer"));
+        return Err(CallFault::argument("the name of an object is a null pointer"));
     }
     // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(at) }.to_str().map_err(|_| CallFault::argument("the name is no UTF-8"))
+    unsafe { CStr::from_ptr(at) }.to_str().map_err(|_| CallFault::argument("the name of an object is no UTF-8"))
 }
 
 /// Stores an answer where the caller wants it.
@@ -142,7 +142,7 @@ pub extern "C" fn weft_objects_error() -> *const c_char {
 pub extern "C" fn weft_objects_error_text(number: c_int) -> *const c_char {
     let text = match number {
         0.. => c"no error",
-        -1 => c"not allowed now",
+        -1 => c"not allowed now: not joined, or inside an operation, which calls no objects",
         -2 => c"an argument that is not allowed",
         -3 => c"no object has this name",
         -4 => c"the object is of another type",

@@ -6,9 +6,7 @@ use crate::fault::{CallFault, Result};
 use crate::space::{self, OpenObject};
 use std::ffi::{c_char, c_int, c_void};
 use weft_objects::ObjectFault;
-use weft_objects::standard::{
-    BarrierObject, IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue,
-};
+use weft_objects::standard::{IntegerObject, JobQueueObject, SharedBarrier, SharedInteger, SharedJobQueue};
 
 /// # Safety
 /// `at` is null or a C string.
@@ -32,7 +30,7 @@ unsafe fn integer(
 ) -> c_int {
     let found = space::object(number).and_then(|object| match &*object {
         OpenObject::Integer(integer) => Ok(what(integer)?),
-        _ => Err(CallFault::argument(format!("object {number} is no integer"))),
+        other => Err(other.is_not("an integer")),
     });
     answer(found.map(|found| {
         // SAFETY: the caller's promise.
@@ -79,7 +77,7 @@ fn queue<R>(
 ) -> Result<R> {
     match &*space::object(number)? {
         OpenObject::Queue(queue) => Ok(what(queue)?),
-        _ => Err(CallFault::argument(format!("object {number} is no job queue"))),
+        other => Err(other.is_not("a job queue")),
     }
 }
 
@@ -125,13 +123,16 @@ pub unsafe extern "C" fn weft_queue_length(number: c_int, jobs: *mut u64) -> c_i
 /// # Safety
 /// `at` is null or a C string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_barrier_share(at: *const c_char, callers: c_int) -> c_int {
+pub unsafe extern "C" fn weft_barrier_share(at: *const c_char, asked: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let name = unsafe { name(at) };
     answer(name.and_then(|name| {
-        let callers = u32::try_from(callers).ok().filter(|callers| *callers > 0);
-        let callers = callers.ok_or_else(|| CallFault::argument("a barrier has at least one caller"))?;
-        space::add(|space| SharedBarrier::share(space, name, BarrierObject::new(callers)).map(OpenObject::Barrier))
+        let callers = u32::try_from(asked).ok().filter(|callers| *callers > 0);
+        let callers = callers.ok_or_else(|| {
+            let text = format!("barrier '{name}' for {asked} callers: a barrier has at least one");
+            CallFault::argument(text)
+        })?;
+        space::add(|space| SharedBarrier::share_for(space, name, callers).map(OpenObject::Barrier))
     }))
 }
 
@@ -142,6 +143,6 @@ pub extern "C" fn weft_barrier_pass(number: c_int) -> c_int {
             barrier.pass()?;
             Ok(0)
         }
-        _ => Err(CallFault::argument(format!("object {number} is no barrier"))),
+        other => Err(other.is_not("a barrier")),
     }))
 }

@@ -151,17 +151,18 @@ impl Course {
         let next = self.workers[at].opened.len();
         if next < self.integers + self.queues {
             let is_integer = next < self.integers;
+            let name = format!("o{next}");
             let machine = &mut self.cluster.machines[self.workers[at].process];
             let call = match is_integer {
                 true => {
                     let state = encode(&IntegerObject::new(0)).expect("a form");
-                    let copy = Arc::new(LocalCopy::new(Arc::new(StaticKind::<IntegerObject>::new())));
-                    machine.handle_open(&format!("o{next}"), type_name::<IntegerObject>(), Some(state), copy)
+                    let copy = Arc::new(LocalCopy::new(&name, Arc::new(StaticKind::<IntegerObject>::new())));
+                    machine.handle_open(&name, type_name::<IntegerObject>(), Some(state), copy)
                 }
                 false => {
                     let state = encode(&JobQueueObject::<i64>::default()).expect("a form");
-                    let copy = Arc::new(LocalCopy::new(Arc::new(StaticKind::<JobQueueObject<i64>>::new())));
-                    machine.handle_open(&format!("o{next}"), type_name::<JobQueueObject<i64>>(), Some(state), copy)
+                    let copy = Arc::new(LocalCopy::new(&name, Arc::new(StaticKind::<JobQueueObject<i64>>::new())));
+                    machine.handle_open(&name, type_name::<JobQueueObject<i64>>(), Some(state), copy)
                 }
             };
             self.workers[at].waits = Some(call);
