@@ -86,7 +86,7 @@ fn each_call_that_blocks_is_shown_by_its_own_name() {
     assert_shown(&panda, ranks::command(&panda, 3, &[]), &expected);
 
     let objects = program("objects", "weft_objects");
-    assert_shown(&objects, ranks::command(&objects, 2, &[]), &["computing", "blocked in operation for"]);
+    assert_shown(&objects, ranks::command(&objects, 2, &[]), &["computing", "blocked in number.await_at_least for"]);
 }
 
 #[test]

@@ -54,6 +54,9 @@ pub trait Replica: Any + Send + Sync {
     /// Whether the operation may change the state; one that is not there does not.
     fn writes(&self, operation: u16) -> bool;
 
+    /// What the operation is called.
+    fn name_of(&self, operation: u16) -> String;
+
     /// The state as bytes; `None` if there is none that could be used.
     fn state(&self) -> Option<Vec<u8>>;
 
@@ -169,11 +172,6 @@ impl<K: ObjectKind> LocalCopy<K> {
             Err(panic) => Err(panicked(&self.name_of(operation), &*panic)),
         }
     }
-
-    #[cold]
-    fn name_of(&self, operation: u16) -> String {
-        self.kind.operation(operation).map_or_else(|| operation.to_string(), |known| known.name.to_owned())
-    }
 }
 
 #[cold]
@@ -213,6 +211,11 @@ impl<K: ObjectKind> Replica for LocalCopy<K> {
 
     fn writes(&self, operation: u16) -> bool {
         self.kind.operation(operation).is_some_and(|operation| operation.writes)
+    }
+
+    #[cold]
+    fn name_of(&self, operation: u16) -> String {
+        self.kind.operation(operation).map_or_else(|| operation.to_string(), |known| known.name.to_owned())
     }
 
     fn state(&self) -> Option<Vec<u8>> {

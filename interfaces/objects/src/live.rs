@@ -6,9 +6,9 @@
 
 use crate::driver::Driver;
 use crate::fault::ObjectFault;
-use crate::message::CallId;
+use crate::message::{CallId, ObjectId};
 use crate::runtime::{Effect, Runtime};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A call looks at what has come if none has for so many ticks of the processor's counter: one microsecond to four.
 const DUE_TICKS: u64 = 1 << 12;
 
+/// Operations whose names are kept for those who look at what this process waits for, at most.
+const MOST_NAMES: usize = 1024;
+
 fn waiting(call: &'static str) -> Waiting {
     Waiting { call, peer: None, tag: None, context: ORDER }
 }
@@ -49,6 +52,8 @@ struct Work {
     members: BTreeSet<u32>,
     /// This process is no member any more.
     is_over: bool,
+    /// What was waited for, by its name.
+    names: BTreeMap<(ObjectId, u16), &'static str>,
     /// Threads that wait for some time only.
     impatient: u32,
     /// When a call last looked at what has come.
@@ -62,9 +67,32 @@ impl Work {
         let mut letters = Missives::new(DIRECT);
         letters.post(endpoint);
         let group = groups.join(endpoint, GROUP, RULES)?;
-        let (unsent, members) = (VecDeque::new(), BTreeSet::new());
+        let (unsent, members, names) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
         let runtime = Runtime::new(me, size).keeping_replicas(endpoint.keeps_going());
-        Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, impatient: 0, looked: 0 })
+        Ok(Self {
+            groups,
+            group,
+            letters,
+            runtime,
+            unsent,
+            members,
+            is_over: false,
+            names,
+            impatient: 0,
+            looked: 0,
+        })
+    }
+
+    /// What a call waits for, as `weft ps` shows it.
+    fn what(&mut self, call: CallId) -> Waiting {
+        let Some((object, number, asked)) = self.runtime.awaited(call) else { return waiting("opening or placing") };
+        let has_room = self.names.len() < MOST_NAMES;
+        let name = self.names.get(&(object, number)).copied().or_else(|| {
+            let name: &str = self.runtime.name_of(object, number).filter(|_| has_room)?.leak();
+            self.names.insert((object, number), name);
+            Some(name)
+        });
+        Waiting { peer: asked.map(Peer), ..waiting(name.unwrap_or("operation")) }
     }
 
     /// Takes in what others have sent, if that is due: before a call, since what they wait for comes first.
@@ -250,14 +278,24 @@ impl Driver for Live {
 
     fn wait(&self, call: CallId) -> Result<Vec<u8>, ObjectFault> {
         let _waiting = WaitingThread::begin();
-        MESSENGER.wait_both(waiting("operation"), |_, work| work.runtime.poll_answer(call))
+        let begun = MESSENGER.with_both(|endpoint, work| match work.runtime.poll_answer(call) {
+            Some(answer) => {
+                endpoint.push_out();
+                Ok(answer)
+            }
+            None => Err(work.what(call)),
+        });
+        begun.unwrap_or_else(|what| MESSENGER.wait_both(what, |_, work| work.runtime.poll_answer(call)))
     }
 
     fn wait_within(&self, call: CallId, patience: Duration) -> Option<Result<Vec<u8>, ObjectFault>> {
         let _waiting = WaitingThread::begin();
         let until = Instant::now() + patience;
-        MESSENGER.with_both(|_, work| work.impatient += 1);
-        MESSENGER.wait_both(waiting("operation"), |_, work| {
+        let what = MESSENGER.with_both(|_, work| {
+            work.impatient += 1;
+            work.what(call)
+        });
+        MESSENGER.wait_both(what, |_, work| {
             let answer = work.runtime.poll_answer(call);
             let is_over = answer.is_some() || Instant::now() >= until;
             work.impatient -= u32::from(is_over);

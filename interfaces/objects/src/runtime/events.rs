@@ -207,7 +207,7 @@ impl Runtime {
     /// Ends the operations that the process was asked for, and those of objects that have ended with it.
     fn fail_calls(&mut self, process: ProcessId) {
         let failed = self.calls.iter().filter_map(|(id, call)| {
-            let UnfinishedCall::Operation { object, asked } = call else { return None };
+            let UnfinishedCall::Operation { object, asked, .. } = call else { return None };
             let record = self.objects.get(object)?;
             let fails = *asked == Some(process) || record.lost.is_some();
             fails.then(|| (*id, ObjectFault::OwnerLost { name: record.name.clone(), process }))

@@ -60,6 +60,7 @@ enum UnfinishedCall {
     /// An operation, and who was asked to do it.
     Operation {
         object: ObjectId,
+        number: u16,
         asked: Option<ProcessId>,
     },
     Place,
@@ -133,7 +134,7 @@ impl Runtime {
 
     /// Starts an operation of an object that this process has opened. The answer is that of the operation.
     pub fn handle_call(&mut self, object: ObjectId, number: u16, arguments: Vec<u8>) -> CallId {
-        let call = self.begin(UnfinishedCall::Operation { object, asked: None });
+        let call = self.begin(UnfinishedCall::Operation { object, number, asked: None });
         self.route(object, ObjectCall { origin: self.me, call, number, arguments: Octets(arguments) });
         call
     }
@@ -181,6 +182,20 @@ impl Runtime {
     /// What became of a call, if it is over; told once.
     pub fn poll_answer(&mut self, call: CallId) -> Option<Result<Vec<u8>, ObjectFault>> {
         self.answers.remove(&call)
+    }
+
+    /// The operation that a call of this process waits for: object, number, and who was asked to do it.
+    pub fn awaited(&self, call: CallId) -> Option<(ObjectId, u16, Option<ProcessId>)> {
+        match self.calls.get(&call)? {
+            UnfinishedCall::Operation { object, number, asked } => Some((*object, *number, *asked)),
+            _ => None,
+        }
+    }
+
+    /// An operation of an object by the names of both.
+    pub fn name_of(&self, object: ObjectId, number: u16) -> Option<String> {
+        let record = self.objects.get(&object)?;
+        Some(format!("{}.{}", record.name, record.copy.as_ref()?.name_of(number)))
     }
 
     /// The copy of an object that this process has opened.
