@@ -40,6 +40,10 @@ class Counter:
         return counter.value()
 
     @operation(read=True)
+    def spoil(self):
+        self.hits += 10**6
+
+    @operation(read=True)
     def unknown(self):
         return lambda: None
 
@@ -78,10 +82,11 @@ def counters(me, size):
     assert objects.find("counter", Counter).value() == all_hits
     assert counter.hit.__doc__ == "The hits after."
     assert str(raises(ValueError, counter.refuse, "not this")) == "not this"
-    assert raises(objects.Error, counter.meddle).number == objects.STATE
+    error = raises(objects.Error, counter.meddle)
+    assert error.number == objects.STATE and "operation 'meddle' calls an object" in str(error), error
     raises(TypeError, counter.unknown)
     raises(TypeError, counter.hit, 1, 2)
-    barrier.await_end(barrier.arrive())
+    barrier.wait()
     if me == 0:
         counter.place(size - 1)
     # It moves a moment later.
@@ -89,7 +94,7 @@ def counters(me, size):
         counter.value()
     counter.hit(by=2)
     assert counter.await_hits(all_hits + 2 * size) == all_hits + 2 * size
-    barrier.await_end(barrier.arrive())
+    barrier.wait()
     if me == 0:
         counter.place(objects.REPLICATED)
 
@@ -102,6 +107,7 @@ def standard(me, size):
         jobs.close()
     while (job := jobs.take()) is not None:
         total.add(job["job"])
+    assert "None is no job" in str(raises(ValueError, jobs.add, None))
     assert total.await_at_least(JOBS * (JOBS + 1) // 2) == JOBS * (JOBS + 1) // 2
     poll = objects.share("poll", objects.Poll(size))
     assert poll.vote(1, True) and poll.await_decision(1) is True
@@ -141,6 +147,17 @@ def faults():
     assert raises(objects.Error, objects.find, "nobody's", Counter).number == objects.NAME
     assert raises(objects.Error, objects.find, "chat", Counter).number == objects.TYPE
     raises(TypeError, objects.share, "nothing", Nothing())
+    assert "the name of an object is a str, not int: 5" in str(raises(TypeError, objects.share, 5, Chat()))
+    assert raises(objects.Error, objects.share, "", Chat()).number == objects.ARGUMENT
+    text = str(raises(ValueError, objects.share, "barrier", objects.Barrier(99)))
+    assert text == f"barrier 'barrier' has {objects.size()} callers, not 99", text
+    chat_of_functions = Chat()
+    chat_of_functions.lines.append(lambda: None)
+    text = str(raises(TypeError, objects.share, "functions", chat_of_functions))
+    assert "the state of object 'functions' cannot be pickled" in text and "lambda" in text, text
+    if sys.flags.dev_mode:
+        assert "'spoil' is declared with read=True" in str(raises(TypeError, counter.spoil))
+        assert counter.value() < 10**6
     assert raises(objects.Error, counter.place, 4000).number == objects.ARGUMENT
 
 
@@ -165,7 +182,7 @@ def groups(me, size):
     while len((found := group.receive(20)).processes) < size:
         assert isinstance(found, weft.Members), found
     assert found.processes == group.members
-    barrier.await_end(barrier.arrive())
+    barrier.wait()
     for number in range(50):
         group.send_object((me, number))
     group.send(b"x" * 100000)
@@ -183,7 +200,7 @@ def groups(me, size):
     table.insert(me, heard)
     assert all(table.await_value(at) == heard for at in range(size))
     counter.hit()
-    barrier.await_end(barrier.arrive())
+    barrier.wait()
     if me == 0:
         group.leave()
         try:
@@ -193,7 +210,7 @@ def groups(me, size):
             assert error.number == weft.ARGUMENT, error
     else:
         assert len(group.receive(20).processes) == size - 1
-    barrier.await_end(barrier.arrive())
+    barrier.wait()
     weft.finish()
 
 

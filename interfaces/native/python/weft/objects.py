@@ -34,6 +34,9 @@ file, no other object, and no set that it goes through (sets of strings have an 
 An operation whose guard is false waits, and is tried again after each write of its object. What an operation raises its
 caller gets; what it has changed until then stays, on all processes alike. All errors of the library are Error, with the
 number that C programs get. States are unpickled: use objects with processes that you trust.
+
+An operation with read=True that changes its object makes copies differ for ever. `python3 -X dev` finds it: the
+operation raises then, and its object stays as it was.
 """
 
 import atexit
@@ -41,6 +44,7 @@ import ctypes
 import functools
 import os
 import pickle
+import sys
 import threading
 from typing import Any, Callable, Dict, Optional
 
@@ -154,15 +158,22 @@ def _told(is_right: bool, value: Any) -> bytes:
         return _dumps((False, TypeError(f"{what} cannot be pickled: {error}")))
 
 
-def _run_of(function: Callable, guard: Optional[Callable]) -> Any:
+def _run_of(name: str, function: Callable, read: bool, guard: Optional[Callable]) -> Any:
+    is_checked = read and sys.flags.dev_mode
+
     def run(state, arguments, length, answer, _context):
+        outer, _thread.inside = getattr(_thread, "inside", None), name
         try:
             try:
                 value = _states.all[state]
                 given, named = pickle.loads(ctypes.string_at(arguments, length))
                 if guard is not None and not guard(value, *given, **named):
                     return _WAIT
+                before = _dumps(value) if is_checked else None
                 is_right, said = True, function(value, *given, **named)
+                if is_checked and _dumps(value) != before:
+                    _states.all[state] = pickle.loads(before)
+                    raise TypeError(f"operation '{name}' is declared with read=True, and changes its object")
             except Exception as error:
                 is_right, said = False, error
             if answer:
@@ -173,6 +184,8 @@ def _run_of(function: Callable, guard: Optional[Callable]) -> Any:
             # Such as Ctrl-C: the object may be half changed.
             _thread.stopped = stopped
             return FAILED
+        finally:
+            _thread.inside = outer
 
     return _Run(run)
 
@@ -188,13 +201,14 @@ class _Kind:
         rows = []
         for name, function in marked.items():
             read, guard = function._weft_operation
-            rows.append(_Operation(name.encode(), int(not read), None, _run_of(function, guard)))
+            rows.append(_Operation(name.encode(), int(not read), None, _run_of(name, function, read, guard)))
         self.rows = (_Operation * len(rows))(*rows)
         self.kept = rows
         name = f"{of.__module__}.{of.__qualname__}".encode()
         moves = (_Pack(self._pack), _Unpack(self._unpack), _Drop(self._drop))
         self.type = _Type(name, self.rows, len(rows), 0, *moves, None)
         members = {name: _method(number, marked[name]) for number, name in enumerate(self.names)}
+        members.update((name, each) for name, each in vars(of).items() if hasattr(each, "_weft_at_caller"))
         taken = sorted(set(members) & set(dir(Shared)))
         if taken:
             raise TypeError(f"{of.__qualname__}: a handle has {', '.join(taken)} of its own")
@@ -203,7 +217,8 @@ class _Kind:
     def _pack(self, state, into, _context):
         try:
             packed = _dumps(_states.all[state])
-        except Exception:
+        except Exception as error:
+            _thread.unpacked = error
             return FAILED
         except BaseException as stopped:
             _thread.stopped = stopped
@@ -242,6 +257,10 @@ def _room():
 
 
 def _call(object: int, number: int, given: bytes) -> Any:
+    inside = getattr(_thread, "inside", None)
+    if inside is not None:
+        text = f"operation '{inside}' calls an object: an operation uses its own object and its arguments only"
+        raise Error(STATE, text)
     # Such as in a handler of a signal that comes while an operation is waited for.
     if getattr(_thread, "calls", False):
         raise Error(STATE, "this thread waits for another operation")
@@ -324,18 +343,30 @@ def size() -> int:
     return _checked(_library.weft_objects_size())
 
 
+def _named(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an object is a str, not {type(name).__name__}: {name!r}")
+    return name.encode()
+
+
 def share(name: str, initial: Any) -> Any:
-    """Creates the object of this name in this state, or opens it where it is there. All processes may say so."""
-    kind = _kind(type(initial))
-    state = _states.add(initial)
+    """Creates the object of this name in this state, or opens it where it is there. All processes may say so. One that
+    was lost with the process that had it is created anew."""
+    kind, packed_name = _kind(type(initial)), _named(name)
+    state, _thread.unpacked = _states.add(initial), None
     try:
-        number = _checked(_library.weft_object_share(name.encode(), ctypes.byref(kind.type), state))
+        number = _library.weft_object_share(packed_name, ctypes.byref(kind.type), state)
     finally:
         kind._drop(state, None)
-    return kind.handle(number)
+    if number < 0 and _thread.unpacked is not None:
+        raise TypeError(f"the state of object '{name}' cannot be pickled: {_thread.unpacked}") from _thread.unpacked
+    handle = kind.handle(_checked(number))
+    if isinstance(initial, Barrier):
+        initial._opened(handle, name)
+    return handle
 
 
 def find(name: str, of: type) -> Any:
     """Opens an object that is there, of this class."""
     kind = _kind(of)
-    return kind.handle(_checked(_library.weft_object_find(name.encode(), ctypes.byref(kind.type))))
+    return kind.handle(_checked(_library.weft_object_find(_named(name), ctypes.byref(kind.type))))

@@ -13,6 +13,12 @@ def operation(function: Optional[Callable] = None, *, read: bool = False, guard:
     return function
 
 
+def at_caller(function: Callable) -> Callable:
+    """Makes a method one of the handle: it runs where it is called, and is made of operations."""
+    function._weft_at_caller = True
+    return function
+
+
 class Integer:
     """A number."""
 
@@ -61,7 +67,9 @@ class JobQueue:
 
     @operation
     def add(self, job: Any) -> bool:
-        """Adds a job; False if no more are taken."""
+        """Adds a job, which is not None; False if no more are taken."""
+        if job is None:
+            raise ValueError("None is no job of a JobQueue: take() answers it when there will be no more")
         if not self.is_closed:
             self.jobs.append(job)
         return not self.is_closed
@@ -82,23 +90,38 @@ class JobQueue:
 
 
 class Barrier:
-    """A barrier for a number of callers: nobody passes before all have come. Each says await_end(arrive())."""
+    """A barrier for a number of callers: nobody passes before all have come."""
 
     def __init__(self, callers: int):
-        self.callers, self.arrived, self.rounds = max(1, callers), 0, 0
+        self.expected, self.arrived, self.rounds = max(1, callers), 0, 0
 
     @operation
     def arrive(self) -> int:
         """Has come; the round that ends when all have."""
         ends = self.rounds
         self.arrived += 1
-        if self.arrived == self.callers:
+        if self.arrived == self.expected:
             self.arrived, self.rounds = 0, self.rounds + 1
         return ends
 
     @operation(read=True, guard=lambda self, which: self.rounds > which)
     def await_end(self, which: int) -> None:
         """Waits until a round has ended."""
+
+    @operation(read=True)
+    def callers(self) -> int:
+        """For how many callers it is."""
+        return self.expected
+
+    @at_caller
+    def wait(self) -> None:
+        """Waits until all have called this."""
+        self.await_end(self.arrive())
+
+    def _opened(self, barrier: Any, name: str) -> None:
+        """The barrier of this name that this one was shared as, whoever has created it."""
+        if barrier.callers() != self.expected:
+            raise ValueError(f"barrier '{name}' has {barrier.callers()} callers, not {self.expected}")
 
 
 class Poll:
