@@ -34,7 +34,11 @@ impl DaemonClient {
     /// # Errors
     /// The daemon has ended, or is of another version: then the error is `Unsupported`, and names its process.
     pub fn enrol(&mut self, who: Introduction) -> io::Result<Answer> {
-        let answer = self.ask(&Request::Enrol { who })?;
+        let answer = match self.ask(&Request::Enrol { who }) {
+            Ok(answer) => answer,
+            // It may have closed before it was asked, and said why.
+            Err(error) => self.poll_answer().ok().flatten().ok_or(error)?,
+        };
         if answer != (Answer::Code { code: code::OTHER_VERSION }) {
             return Ok(answer);
         }

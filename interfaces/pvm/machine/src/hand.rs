@@ -101,7 +101,8 @@ impl Hand {
                     self.lose(client);
                 }
             }
-            Order::Close { client } => drop(self.clients.remove(&client)),
+            // What it has said is handled first, and then its end.
+            Order::Close { client } => self.lose(client),
             Order::Start { tid, program } => self.start(tid, &program),
             Order::Signal { pid, signal } if pid > 1 => send_signal(pid, signal),
             Order::Log { line } => self.write_log(&line.0),
