@@ -5,7 +5,7 @@ use crate::log;
 use blake2::{Blake2s256, Digest};
 use std::cell::{Cell, RefCell};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The last database that was good.
 pub const DATABASE: &str = "database";
@@ -34,7 +34,10 @@ impl DatabaseFile {
 
     /// Whether a client may read it, as one of all users or as who runs this.
     pub fn may_read(&self, asker: &Asker) -> bool {
-        let is_for_all = || std::fs::metadata(&self.path).is_ok_and(|data| data.mode() & 0o004 != 0);
+        // It can be read, and all folders that it is in can be entered.
+        let allows = |path: &Path, bit| std::fs::metadata(path).is_ok_and(|data| data.mode() & bit != 0);
+        let is_for_all =
+            || allows(&self.path, 0o004) && self.path.ancestors().skip(1).all(|folder| allows(folder, 0o001));
         asker.is_root() || asker.uid == weft_kernel::user() || is_for_all()
     }
 

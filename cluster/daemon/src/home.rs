@@ -190,7 +190,8 @@ impl Launched {
         }
         let launcher = self.launcher.as_ref().ok_or_else(|| io::Error::other("its launcher is not seen from here"))?;
         launcher.signal(number)?;
-        if ENDING.contains(&number) {
+        // The others may be survived, and are no cause of what comes later.
+        if [libc::SIGTERM, libc::SIGKILL].contains(&number) {
             let who = format!("user '{}' has sent it {} (weft kill)", asker.user, signal_name(number));
             self.ended_by.borrow_mut().get_or_insert(who);
         }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use weft_records::JobRecord;
 
 /// Of what is said here. A daemon answers only clients of its own, and says which that is.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest line.
 pub const MOST_LINE_BYTES: usize = 16 << 20;
 
