@@ -69,18 +69,7 @@ impl Work {
         let group = groups.join(endpoint, GROUP, RULES)?;
         let (unsent, members, names) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
         let runtime = Runtime::new(me, size).keeping_replicas(endpoint.keeps_going());
-        Ok(Self {
-            groups,
-            group,
-            letters,
-            runtime,
-            unsent,
-            members,
-            is_over: false,
-            names,
-            impatient: 0,
-            looked: 0,
-        })
+        Ok(Self { groups, group, letters, runtime, unsent, members, is_over: false, names, impatient: 0, looked: 0 })
     }
 
     /// What a call waits for, as `weft ps` shows it.

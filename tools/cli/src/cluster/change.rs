@@ -1,6 +1,6 @@
 //! A new file, and changes by an editor.
 
-use super::draft::Draft;
+use super::draft::{EditLock, EditedDraft};
 use super::file::{self, Slips};
 use super::{FRONT, InitArguments};
 use crate::hosts;
@@ -48,8 +48,9 @@ pub fn init(given: InitArguments) -> Result<i32, Slips> {
 /// The editor works on a draft beside the file. The version that was is kept as `NAME.toml.VERSION`.
 pub fn edit() -> Result<i32, Slips> {
     let path = file::path()?;
+    let lock = EditLock::take(&path)?;
     let before = fs::read_to_string(&path).map_err(|error| slip(format!("'{}': {error}", path.display())))?;
-    let draft = Draft::open(&path, &before)?;
+    let draft = EditedDraft::open(lock, &path, &before)?;
     let unchanged = || format!("nothing was changed; your text is '{}'", draft.path.display());
     loop {
         run_editor(&draft.path).map_err(|why| slip(format!("{why}; {}", unchanged())))?;
@@ -88,7 +89,8 @@ pub fn edit() -> Result<i32, Slips> {
     }
 }
 
-/// Writes a text that has no mistakes as the next version, and keeps the last one.
+/// Writes a text that has no mistakes as the next version, and keeps the last one. Whoever calls it has the file's
+/// [`EditLock`].
 ///
 /// # Errors
 /// It cannot be written, or the file is not what it was before.

@@ -14,18 +14,17 @@ const MARK: &str = "# Draft of version ";
 /// Texts of one version are told apart by a tag under this.
 const TELLS_APART: [u8; siphash::KEY_BYTES] = *b"weft edits files";
 
-pub struct Draft {
+pub struct EditedDraft {
     pub path: PathBuf,
     _lock: EditLock,
 }
 
-impl Draft {
+impl EditedDraft {
     /// The draft of a file that says this now: the one that was left, where the file has not changed since.
     ///
     /// # Errors
-    /// Another process edits the file, or nothing can be written beside it.
-    pub fn open(file: &Path, text: &str) -> Result<Self, Slips> {
-        let lock = EditLock::take(file)?;
+    /// Nothing can be written beside it.
+    pub fn open(lock: EditLock, file: &Path, text: &str) -> Result<Self, Slips> {
         let path = file.with_extension("toml.draft");
         let failed = |error: io::Error| vec![format!("'{}': {error}", path.display())];
         let mark = mark_of(text);
@@ -92,13 +91,15 @@ fn free_name(file: &Path) -> PathBuf {
 }
 
 /// Only one process has it for a file. It says in it who that is.
-struct EditLock {
+pub struct EditLock {
     path: PathBuf,
     _file: File,
 }
 
 impl EditLock {
-    fn take(file: &Path) -> Result<Self, Slips> {
+    /// # Errors
+    /// Another process changes the file, or nothing can be written beside it.
+    pub fn take(file: &Path) -> Result<Self, Slips> {
         let path = file.with_extension("toml.lock");
         let failed =
             |error: io::Error| vec![format!("'{}' cannot be changed: '{}': {error}", file.display(), path.display())];
@@ -111,7 +112,7 @@ impl EditLock {
                 Err(TryLockError::WouldBlock) => {
                     let mut who = String::new();
                     let _ = lock.read_to_string(&mut who);
-                    return Err(vec![format!("'{}' is being edited already, by {}", file.display(), who.trim())]);
+                    return Err(vec![format!("'{}' is being changed already, by {}", file.display(), who.trim())]);
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
@@ -140,6 +141,10 @@ mod tests {
 
     const TEXT: &str = "name = \"lab\"\nversion = 4\n[[member]]\nname = \"a\"\n";
 
+    fn open(file: &Path, text: &str) -> Result<EditedDraft, Slips> {
+        EditedDraft::open(EditLock::take(file)?, file, text)
+    }
+
     fn lab() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("lab.toml");
@@ -149,15 +154,15 @@ mod tests {
     #[test]
     fn a_draft_is_opened_again_only_while_the_file_is_what_it_was() {
         let (_folder, file) = lab();
-        let open = |text: &str| Draft::open(&file, text).expect("opened");
-        let path = open(TEXT).path.clone();
+        let again = |text: &str| open(&file, text).expect("opened");
+        let path = again(TEXT).path.clone();
         let left = fs::read_to_string(&path).expect("written");
         assert!(left.contains("# Draft of version 4, "), "{left}");
         fs::write(&path, left.replace("\"a\"", "\"b\"")).expect("written");
-        assert_eq!(open(TEXT).text().expect("left"), TEXT.replace("\"a\"", "\"b\""));
+        assert_eq!(again(TEXT).text().expect("left"), TEXT.replace("\"a\"", "\"b\""));
         // The same version with another text is another one.
         for newer in [TEXT.replace("\"a\"", "\"c\""), TEXT.replace("= 4", "= 5")] {
-            assert_eq!(open(&newer).text().expect("begun anew"), newer);
+            assert_eq!(again(&newer).text().expect("begun anew"), newer);
         }
         assert!(fs::read_to_string(file.with_extension("toml.draft.1")).expect("kept").contains("\"b\""));
     }
@@ -167,7 +172,7 @@ mod tests {
         let (_folder, file) = lab();
         for nothing in ["".to_owned(), " \n".to_owned(), format!("{}\n", mark_of(TEXT))] {
             fs::write(file.with_extension("toml.draft"), &nothing).expect("written");
-            let draft = Draft::open(&file, TEXT).expect("opened");
+            let draft = open(&file, TEXT).expect("opened");
             assert_eq!(draft.text().expect("begun anew"), TEXT);
             fs::write(&draft.path, nothing).expect("written");
             assert!(draft.text().expect_err("empty")[0].contains("empty text; nothing was changed"));
@@ -178,11 +183,11 @@ mod tests {
     #[test]
     fn a_second_editor_is_told_of_the_first() {
         let (_folder, file) = lab();
-        let first = Draft::open(&file, TEXT).expect("opened");
-        let told = Draft::open(&file, TEXT).err().expect("it is taken")[0].clone();
+        let first = open(&file, TEXT).expect("opened");
+        let told = open(&file, TEXT).err().expect("it is taken")[0].clone();
         assert!(told.contains(&format!("already, by process {} on ", std::process::id())), "{told}");
         drop(first);
-        Draft::open(&file, TEXT).expect("it is free").remove();
+        open(&file, TEXT).expect("it is free").remove();
         assert_eq!(fs::read_dir(file.parent().expect("a folder")).expect("read").count(), 0);
     }
 }

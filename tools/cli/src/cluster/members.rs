@@ -8,11 +8,14 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use weft_database::Cluster;
 
 /// Between two looks at commands that run.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long a stream is waited for that is still open when its command has ended.
+const LEFT_OPEN: Duration = Duration::from_secs(1);
 
 /// Sends the file to all members at the same time.
 pub fn apply() -> Result<i32, Slips> {
@@ -66,16 +69,33 @@ fn show_outcomes(started: Vec<(&String, io::Result<Child>)>, end: Option<Instant
 
 /// What a command has written when it has ended. One that is late is killed.
 fn outcome(mut child: Child, end: Option<Instant>) -> io::Result<Output> {
-    while let Some(end) = end
-        && child.try_wait()?.is_none()
-    {
-        if Instant::now() >= end {
+    // Read meanwhile, so that no command waits for room in a pipe.
+    let stdout = reader(child.stdout.take());
+    let stderr = reader(child.stderr.take());
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
             child.kill().and_then(|()| child.wait())?;
             return Err(io::Error::other("nothing was heard in time (WEFT_LAUNCH_TIMEOUT)"));
         }
         std::thread::sleep(LOOK);
-    }
-    child.wait_with_output()
+    };
+    // What it has left behind may keep its output open.
+    let all = |reader: Receiver<Vec<u8>>| reader.recv_timeout(LEFT_OPEN).unwrap_or_default();
+    Ok(Output { status, stdout: all(stdout), stderr: all(stderr) })
+}
+
+/// Reads a stream to its end, in a thread.
+fn reader(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (told, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
+        let _ = told.send(bytes);
+    });
+    hears
 }
 
 #[derive(clap::Args)]

@@ -3,6 +3,7 @@
 //! Moments are read by `date`, which knows the time zone of the user and words as `tomorrow 9:00`.
 
 use super::change::replace;
+use super::draft::EditLock;
 use super::file::{self, ClusterFile, Slips};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,8 +46,9 @@ pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
         return Ok(0);
     };
     let path = file::path()?;
-    let before = std::fs::read_to_string(&path).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
-    let ClusterFile { text, cluster, .. } = file::load_used(path.clone())?;
+    let _lock = EditLock::take(&path)?;
+    // What has mistakes is somebody's work that is not done.
+    let ClusterFile { text, cluster, .. } = file::load(path.clone())?;
     let is_there = cluster.reservations.iter().any(|one| one.name == *name);
     let slip = |what: String| vec![what];
     if given.remove && !is_there {
@@ -73,7 +75,7 @@ pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
         weft_database::with_reservation(&rest, &wanted(given, name, &cluster, now).map_err(slip)?)
     };
     file::understand(&path, &draft)?;
-    let cluster = replace(&path, &before, &draft)?;
+    let cluster = replace(&path, &text, &draft)?;
     match cluster.reservations.iter().find(|one| one.name == *name) {
         Some(one) => println!("{}", line(one, now)),
         None => println!("reservation {name} is out"),
