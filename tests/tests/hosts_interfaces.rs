@@ -146,6 +146,23 @@ fn native_processes_hear_how_another_one_has_ended() {
     }
 }
 
+#[test]
+fn native_processes_are_started_on_hosts_by_their_names() {
+    let programs = Programs::new();
+    let start = programs.compiled("native/start.c", "weft");
+    let _alone = alone();
+    for devices in ["auto", "tcp"] {
+        // The launcher goes to the door of who starts, so it is on one of the hosts.
+        let command = weft_run([1, 1], devices);
+        let mut there = Command::new("ip");
+        there.args(["netns", "exec", &Namespaces::pair().name(1)]).arg(command.get_program()).args(command.get_args());
+        there.env("WEFT_LAUNCH_TIMEOUT", "60").stdin(Stdio::null());
+        let output = there.arg(&start).output().expect("weft can be started");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out == "ok\n", "{devices}: {}: {out}\n{err}", output.status);
+    }
+}
+
 /// Who leaves before anybody has met it is known to be gone once nobody answers any more, which takes its time.
 #[test]
 fn who_waits_for_a_process_that_nobody_has_met_is_told_that_it_is_gone() {

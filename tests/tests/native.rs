@@ -159,6 +159,26 @@ fn who_waits_for_a_process_that_is_gone_is_told_and_goes_on() {
 }
 
 #[test]
+fn processes_are_started_and_signalled_and_told_of() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(folder.path(), "start");
+    for ranks in [1, 2] {
+        for settings in [&[][..], &SLEEPY] {
+            let output = ranks::command(&program, ranks, &[]).envs(settings.iter().copied()).output();
+            ends_with_ok(&output.expect("weft can be started"));
+        }
+    }
+    // One that nobody has launched.
+    ends_with_ok(&Command::new(&program).stdin(Stdio::null()).output().expect("it can be started"));
+}
+
+/// Of processes that were lost the launcher tells, too.
+fn ends_with_ok(output: &Output) {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == "ok\n", "{}: {out}\n{err}", output.status);
+}
+
+#[test]
 fn python_has_ports_objects_memory_and_coroutines() {
     let name = name("python");
     let script = root().join(SOURCES).join("all.py");

@@ -29,7 +29,7 @@ const FORTRAN: &str = "libweft_mpifort.so";
 const FORTRAN_VERSIONED: &str = "libweft_mpifort.so.1";
 
 /// The files of the Python package.
-const PYTHON: [&str; 4] = ["__init__.py", "calls.py", "objects.py", "standard.py"];
+const PYTHON: [&str; 5] = ["__init__.py", "calls.py", "objects.py", "processes.py", "standard.py"];
 
 /// Preloaded by `weft sock`; nobody links with it, so it has no version.
 const SOCKETS: &str = "libweft_sockets.so";

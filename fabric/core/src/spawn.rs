@@ -3,6 +3,7 @@
 //! Whoever spawns opens a door and has a launcher started, which gets its order there. In a job of our own launcher that one
 //! starts the other, waits for it and ends it with itself; a process that nobody has launched starts it alone.
 
+use crate::api::Peer;
 use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::join::ManagerAsk;
@@ -44,6 +45,17 @@ impl Endpoint {
             }
             None => start_apart(door),
         }
+    }
+
+    /// Has the launcher send a signal to a process of this job.
+    ///
+    /// # Errors
+    /// No launcher of ours has started the job, or it refuses.
+    pub fn signal(&self, peer: Peer, signal: i32) -> Result<(), String> {
+        let launcher = self.own_launcher().filter(|_| peer.0 < self.world_size());
+        let launcher = launcher.ok_or("weft run has not started it")?;
+        let asked = launcher.ask(ManagerAsk::Signal, &peer.0.to_string(), &signal.to_string());
+        asked.map(drop).map_err(|error| error.to_string())
     }
 
     /// The door of those who have spawned this process by this interface, once.

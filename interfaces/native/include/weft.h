@@ -30,7 +30,8 @@ enum {
     WEFT_ERR_TIMEOUT = -8,   /* the time is over */
     WEFT_ERR_MEMORY = -9,    /* no such registered memory, or it ends before that */
     WEFT_ERR_SYSTEM = -10,   /* the system refuses */
-    WEFT_ERR_JOIN = -11      /* the process cannot join its job */
+    WEFT_ERR_JOIN = -11,     /* the process cannot join its job */
+    WEFT_ERR_START = -12     /* the processes cannot be started */
 };
 
 /* Any process, any tag; for weft_port_open any number. */
@@ -75,6 +76,38 @@ int weft_host_name(int host, char *name, size_t size);
 #define WEFT_LEFT 1
 #define WEFT_LOST 2
 int weft_has_left(int process);
+
+/** weft_start, weft_parent, weft_signal, weft_notify - start processes, signal them, and hear how they end
+ *
+ * weft_start starts count processes of a program, with arguments up to a null pointer (or none, where arguments is
+ * one), on the host of this name or, where host is a null pointer, on any of this job's. It waits until all of them
+ * have called weft_init, and stores their numbers here, count of them. They are a job of their own, in which they are
+ * 0 to count - 1, and go on where one of them is lost. The launcher of a job waits for what that has started, and ends
+ * it with the job. A program that is not found, or ends before it calls weft_init, is WEFT_ERR_START, and weft_error
+ * says why.
+ *
+ * weft_parent answers the number of the process that has started this one, or WEFT_ERR_PROCESS where none has.
+ *
+ * weft_signal sends a signal, 1 to 64, to a process that this one has started, or one of its own job, if weft run has
+ * started that; WEFT_ERR_PROCESS for others, and WEFT_ERR_LOST when it has ended. It goes to the group of the
+ * process.
+ *
+ * weft_notify has a message with a tag come to a port of this process, from this process, once another one is gone: a
+ * struct weft_end, which is received, selected and waited for as any message. It comes once, and at once where the
+ * other one is gone already. Of processes that this one has started it comes when they have ended, and tells how; of
+ * others as weft_has_left tells it.
+ */
+/* How a process has ended. */
+struct weft_end {
+    int process;
+    int how;    /* WEFT_LEFT: with leave or, where its code is known, with code 0; else WEFT_LOST */
+    int code;   /* its exit code, or -1 where that is not known */
+    int signal; /* that has killed it, or 0 */
+};
+int weft_start(const char *program, const char *const *arguments, int count, const char *host, int *processes);
+int weft_parent(void);
+int weft_signal(int process, int signal);
+int weft_notify(int process, int port, int tag);
 
 /** weft_port_open, weft_port_close - open and close a port of this process
  *

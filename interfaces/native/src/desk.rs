@@ -1,11 +1,13 @@
 //! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
 //! groups, messages that were started, descriptors that a thread waits for, and times at which one looks again.
 
-use crate::begun::BegunMessages;
+use crate::begun_desk::BegunMessages;
 use crate::elsewhere;
+use crate::end_desk::EndNotices;
 use crate::group_desk::GroupDesk;
 use crate::known::PortNumber;
 use crate::office::Office;
+use crate::started_desk::{StartedJob, StartedJobs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 use weft_kernel::Set;
@@ -16,9 +18,13 @@ pub static FABRIC: Messenger<Desk> = Messenger::new();
 /// Who looks for messages again and again looks after visitors each so many times.
 const LOOKS_PER_VISIT: u32 = 16;
 
-/// What stands in the set of all that is attended: the office, and what threads select.
+/// What stands in the set of all that is attended: the office, what threads select, and launchers of what was started.
 const OFFICE: u64 = 0;
 const SELECTED: u64 = 1;
+const STARTED: u64 = 2;
+
+/// How often a thread looks for what nothing wakes it for.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub struct Desk {
@@ -26,6 +32,8 @@ pub struct Desk {
     /// From the first word of one on.
     pub groups: Option<Box<GroupDesk>>,
     pub begun: BegunMessages,
+    pub started: StartedJobs,
+    pub notices: EndNotices,
     /// All descriptors that end a sleep.
     set: Option<Set>,
     /// How many there are.
@@ -74,6 +82,21 @@ impl Desk {
         self.attend(selected.as_raw_fd(), SELECTED)
     }
 
+    /// What the launcher of these processes says ends a sleep from now on, until that is closed.
+    pub fn add_started(&mut self, job: StartedJob) -> std::io::Result<()> {
+        job.descriptor().map_or(Ok(()), |launcher| self.attend(launcher, STARTED))?;
+        self.started.add(job);
+        Ok(())
+    }
+
+    /// Takes what launchers of started processes say.
+    pub fn hear_launchers(&mut self) {
+        if let Some(set) = &self.set {
+            self.attended -= self.started.listen(set);
+            self.notices.look_soon();
+        }
+    }
+
     pub fn leave_selected(&mut self, selected: &Set) {
         if let Some(set) = &self.set {
             set.remove(selected);
@@ -97,21 +120,30 @@ impl Desk {
         self.rests_until.map(span)
     }
 
-    /// Serves who has come to the office; true if anybody has.
+    /// Serves who has come to the office, and looks who is gone; true if anybody has come or is.
     pub fn serve(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.attended > 0 && self.attend_all(endpoint)
+        (self.attended > 0 && self.attend_all(endpoint)) | self.look(endpoint)
+    }
+
+    /// Looks now and then which processes have ended that something waits for; true if any has.
+    pub fn look(&mut self, endpoint: &mut Endpoint) -> bool {
+        self.begun.look(endpoint) | self.notices.look(endpoint, &mut self.started)
     }
 
     /// Serves who comes to the office, and notices what is ready of what threads select. True if anything is.
     fn attend_all(&mut self, endpoint: &mut Endpoint) -> bool {
         let Some(Ok(ready)) = self.set.as_ref().map(|set| set.wait(Some(Duration::ZERO))) else { return false };
-        let mut any = false;
+        let (mut any, mut is_told) = (false, false);
         for (key, _) in ready {
             any = true;
             match (key, &mut self.office) {
                 (OFFICE, Some(office)) => office.serve(endpoint),
+                (STARTED, _) => is_told = true,
                 _ => self.noticed = true,
             }
+        }
+        if is_told {
+            self.hear_launchers();
         }
         any | self.mind_rest(endpoint)
     }
@@ -157,7 +189,7 @@ impl Desk {
     /// How long nobody is to look after groups, or whether processes have ended.
     pub fn others_rest(&self) -> Option<Duration> {
         let groups = self.groups.as_ref().and_then(|groups| groups.longest_sleep());
-        groups.into_iter().chain(self.begun.rest()).min()
+        groups.into_iter().chain(self.begun.rest()).chain(self.notices.rest()).min()
     }
 
     /// Whether a group has something to receive, after what has come was taken.
@@ -189,6 +221,23 @@ pub fn wait<R>(
     })
 }
 
+/// Waits until `step` answers, which is asked now and again.
+pub fn wait_looking<R>(what: Waiting, mut step: impl FnMut(&mut Endpoint, &mut Desk) -> Option<R>) -> R {
+    let mut next: Option<(u64, Instant)> = None;
+    FABRIC.wait_both(what, |endpoint, desk: &mut Desk| {
+        let now = Instant::now();
+        if next.is_some_and(|(_, time)| now < time) {
+            return None;
+        }
+        next.take().into_iter().for_each(|(number, _)| desk.forget_time(number));
+        let found = step(endpoint, desk);
+        if found.is_none() {
+            next = Some((desk.look_at(now + LOOK_AGAIN), now + LOOK_AGAIN));
+        }
+        found
+    })
+}
+
 impl Companion for Desk {
     #[inline]
     fn advance(&mut self, endpoint: &mut Endpoint) {
@@ -202,8 +251,7 @@ impl Companion for Desk {
         if !sleeps && !self.looks.is_multiple_of(LOOKS_PER_VISIT) {
             return false;
         }
-        let has_changed = self.serve_groups(endpoint, sleeps) | self.begun.look(endpoint);
-        has_changed | (self.attended > 0 && self.attend_all(endpoint))
+        self.serve_groups(endpoint, sleeps) | self.serve(endpoint)
     }
 
     fn attended(&self) -> Option<RawFd> {

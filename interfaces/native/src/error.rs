@@ -29,6 +29,8 @@ pub enum ErrorKind {
     System = -10,
     /// The process cannot join its job.
     Join = -11,
+    /// Processes cannot be started.
+    Start = -12,
 }
 
 /// Why a call did not do what it was asked to.

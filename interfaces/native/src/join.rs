@@ -3,10 +3,12 @@
 use crate::begun;
 use crate::desk::{Desk, FABRIC};
 use crate::elsewhere;
+use crate::end_desk::{self, GoneHow};
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::groups;
 use crate::known;
 use crate::port;
+use crate::started;
 use std::sync::atomic::{AtomicU8, Ordering};
 use weft_ports::{Endpoint, InterfaceName, Peer};
 
@@ -40,7 +42,10 @@ pub(crate) fn join(threads: bool) -> Result<()> {
     FABRIC.open_beside(endpoint, Desk::default(), threads);
     FABRIC.lend();
     known::begin(me, size);
-    Ok(())
+    started::greet().inspect_err(|_| {
+        // Why it is to leave is what is told.
+        let _ = leave();
+    })
 }
 
 /// A forked copy of the process has no part in the job.
@@ -108,22 +113,9 @@ fn name_here() -> String {
     name.trim_end().to_owned()
 }
 
-/// How a process is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoneHow {
-    /// It has taken its leave.
-    Left,
-    /// It has ended without leave, or cannot be reached.
-    Lost,
-}
-
 pub(crate) fn gone(process: Peer) -> Result<Option<GoneHow>> {
     known::known(process)?;
     FABRIC.poll();
     FABRIC.with(|endpoint| endpoint.look_for_lost());
-    if FABRIC.is_gone_well(process) {
-        return Ok(Some(GoneHow::Left));
-    }
-    let is_gone = FABRIC.with(|endpoint| endpoint.is_lost(process) || endpoint.has_ended(process));
-    Ok(is_gone.then_some(GoneHow::Lost))
+    Ok(FABRIC.with(|endpoint| end_desk::gone(endpoint, process)))
 }

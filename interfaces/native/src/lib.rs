@@ -4,8 +4,9 @@
 //! and a *port* there, with a tag, and its receiver selects by all three. Ports have numbers that the program
 //! chooses, or a name by which any process of the user finds them. Beside messages there are raw bytes between two
 //! processes ([`Weft::raw_send`]), memory that others read and write ([`OpenMemory`]), handlers that messages call
-//! ([`Weft::handler`]), groups whose members all get the same messages in the same order ([`Weft::join_group`]), and
-//! messages that are started now and waited for later ([`Weft::begin_send`]).
+//! ([`Weft::handler`]), groups whose members all get the same messages in the same order ([`Weft::join_group`]),
+//! messages that are started now and waited for later ([`Weft::begin_send`]), and processes that a process starts
+//! ([`Weft::start`]).
 //!
 //! ```
 //! use weft_native::{Pick, Weft};
@@ -33,8 +34,11 @@
 mod abi;
 mod active;
 mod begun;
+mod begun_desk;
 mod desk;
 mod elsewhere;
+mod end_desk;
+mod ends;
 mod error;
 mod group_desk;
 mod groups;
@@ -46,19 +50,23 @@ mod names;
 mod office;
 mod port;
 mod raw;
+mod received;
 mod select;
+mod started;
+mod started_desk;
 mod weft;
 
 pub use active::{CALL_ARGUMENTS, CALL_BYTES, HANDLERS, HandlerCall};
-pub use begun::{DoneMessage, RequestNumber};
+pub use begun_desk::{DoneMessage, RequestNumber};
+pub use end_desk::{GoneHow, ProcessEnd};
 pub use error::{ErrorKind, NativeError};
 pub use group_desk::{GroupNews, GroupNumber, JoinRules};
-pub use join::GoneHow;
 pub use known::PortNumber;
 pub use memory::{OpenMemory, RemoteMemory};
-pub use message::{Pick, ReceivedMessage};
+pub use message::Pick;
 pub use office::NAME_BYTES;
 pub use port::FIRST_GIVEN;
+pub use received::ReceivedMessage;
 pub use select::{Happened, MaySleep, Polled};
 pub use weft::{Single, Threaded, Weft};
 pub use weft_ports::Peer;

@@ -4,7 +4,8 @@ use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
 use crate::known::{self, PortNumber};
 use crate::port;
-use weft_ports::{Outcome, Peer, Selector, Subject, room_of};
+use crate::received::ReceivedMessage;
+use weft_ports::{Peer, Selector, Subject, room_of};
 
 /// Which messages a call accepts; `None` is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +48,6 @@ impl Pick {
             return Err(bad_tag(self.tag.unwrap_or_default()));
         }
         Ok(Selector { context: self.port.0, peer: self.process, tag: self.tag })
-    }
-}
-
-/// What is known of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceivedMessage {
-    pub process: Peer,
-    pub port: PortNumber,
-    pub tag: i32,
-    /// Bytes of the message, also where fewer fitted into the room.
-    pub length: usize,
-}
-
-impl ReceivedMessage {
-    pub(crate) fn new(port: u32, outcome: &Outcome) -> Self {
-        Self { process: outcome.peer, port: PortNumber(port), tag: outcome.tag, length: outcome.length as usize }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Opening ports with names, and finding them. What is said meanwhile stands in [`crate::office`].
 
-use crate::desk::FABRIC;
+use crate::desk::{self, FABRIC};
 use crate::elsewhere::{self, SearchElsewhere};
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known::{self, PortNumber};
@@ -15,9 +15,6 @@ use std::time::{Duration, Instant};
 use weft_fabric::door::{DoorError, Talk};
 use weft_kernel::Abstract;
 use weft_ports::{Endpoint, Peer, Waiting};
-
-/// How often who looks for a name looks again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(crate) fn open_named(name: &str) -> Result<PortNumber> {
     known::allowed()?;
@@ -147,21 +144,15 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<(Peer, Port
     };
     let mut elsewhere = matches!(search, Search::Nobody).then(SearchElsewhere::new);
     let begun = Instant::now();
-    let mut next: Option<(u64, Instant)> = None;
     let what = Waiting { call: "weft_port_find", peer: None, tag: None, context: 0 };
-    FABRIC.wait_both(what, |endpoint, desk| {
-        let now = Instant::now();
-        if next.is_some_and(|(_, time)| now < time) {
-            return None;
-        }
-        next.take().into_iter().for_each(|(number, _)| desk.forget_time(number));
+    desk::wait_looking(what, |endpoint, _| {
         match search.advance(endpoint, name, &mine) {
             Ok(Some(found)) => return Some(Ok(found)),
             Err(error) => return Some(Err(error)),
             Ok(None) => {}
         }
         if let (Search::Nobody, Some(elsewhere)) = (&search, &mut elsewhere)
-            && let Some(found) = elsewhere.advance(endpoint, name, now)
+            && let Some(found) = elsewhere.advance(endpoint, name, Instant::now())
         {
             return Some(Ok(found));
         }
@@ -169,7 +160,6 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<(Peer, Port
             let text = format!("nobody has opened a port named '{name}'");
             return Some(Err(NativeError::new(ErrorKind::Timeout, text)));
         }
-        next = Some((desk.look_at(now + LOOK_AGAIN), now + LOOK_AGAIN));
         None
     })
 }

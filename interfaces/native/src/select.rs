@@ -3,7 +3,8 @@
 use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
 use crate::known;
-use crate::message::{Pick, ReceivedMessage, selectors};
+use crate::message::{Pick, selectors};
+use crate::received::ReceivedMessage;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};

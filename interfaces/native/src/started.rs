@@ -1,7 +1,7 @@
 //! Starting processes out of a program, signalling them, and hearing how they end.
 //!
-//! Who starts processes opens a door and has a launcher started, which gets its order there (`weft_fabric::spawn`). The new
-//! processes are a job of their own. Each comes to the door when it joins, and both sides adopt each other's card:
+//! Who starts processes opens a door and has a launcher started, which gets its order there (`weft_fabric::spawn`). The
+//! new processes are a job of their own. Each comes to the door when it joins, and both sides adopt each other's card:
 //!
 //! ```text
 //! the new process                         who has started it
@@ -11,13 +11,13 @@
 //!
 //! The conversation with the launcher goes on: it tells how each process has ended, and passes signals on.
 
-use crate::desk::{self, Desk, FABRIC};
+use crate::desk::{self, FABRIC};
+use crate::end_desk;
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known;
 use crate::office::{adopt, card_in, with_card};
-use std::collections::BTreeMap;
+use crate::started_desk::{StartedJob, ended};
 use std::ffi::OsString;
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::door::{Door, DoorError, Talk};
@@ -63,94 +63,8 @@ fn in_words(exit: Exit) -> String {
     }
 }
 
-/// Processes that one call has started.
-struct StartedJob {
-    /// As long as it is there.
-    launcher: Option<Talk>,
-    /// By their numbers in their job.
-    processes: BTreeMap<u32, Peer>,
-    ends: BTreeMap<u32, Exit>,
-}
-
-impl StartedJob {
-    /// Takes what the launcher says.
-    fn listen(&mut self) {
-        while let Some(talk) = &mut self.launcher {
-            match talk.poll() {
-                Ok(None) => return,
-                Ok(Some(piece)) => {
-                    if let Some(Word::Ended { rank, exit }) = Word::decode(&piece) {
-                        self.ends.insert(rank, exit);
-                    }
-                }
-                Err(_) => self.launcher = None,
-            }
-        }
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        self.launcher.as_ref().and_then(Talk::descriptor)
-    }
-}
-
-/// What is known of a process's end by its launcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KnownEnd {
-    /// It was not started by this one.
-    Unknown,
-    Lives,
-    /// How, unless the launcher has ended without a word.
-    Ended(Option<Exit>),
-}
-
-/// All that this process has started.
-#[derive(Default)]
-pub struct StartedJobs {
-    jobs: Vec<StartedJob>,
-}
-
-impl StartedJobs {
-    fn find(&mut self, process: Peer) -> Option<(u32, &mut StartedJob)> {
-        self.jobs.iter_mut().find_map(|job| {
-            let number = job.processes.iter().find(|(_, peer)| **peer == process).map(|(number, _)| *number);
-            Some((number?, job))
-        })
-    }
-
-    pub fn end_of(&mut self, process: Peer) -> KnownEnd {
-        match self.find(process) {
-            None => KnownEnd::Unknown,
-            Some((number, job)) => match (job.ends.get(&number), &job.launcher) {
-                (None, Some(_)) => KnownEnd::Lives,
-                (exit, _) => KnownEnd::Ended(exit.copied()),
-            },
-        }
-    }
-
-    /// Takes what launchers say; `forget` is told of the descriptors of those that are gone, before they are closed.
-    pub fn listen(&mut self) {
-        self.jobs.iter_mut().for_each(StartedJob::listen);
-    }
-
-    fn signal(&mut self, process: Peer, signal: i32) -> Result<()> {
-        let number = process.0;
-        let Some((rank, job)) = self.find(process) else {
-            let text = format!("process {number} cannot be signalled: this one has not started it");
-            return Err(NativeError::new(ErrorKind::Process, text));
-        };
-        job.listen();
-        match (&mut job.launcher, job.ends.contains_key(&rank)) {
-            (Some(launcher), false) => {
-                launcher.say(&SignalWish { rank: Some(rank), signal }.encode());
-                Ok(())
-            }
-            _ => Err(NativeError::new(ErrorKind::Lost, format!("process {number} has ended"))),
-        }
-    }
-}
-
 /// Processes that are being started.
-struct Beginning {
+struct StartingJob {
     door: Door,
     order: Vec<u8>,
     program: String,
@@ -159,14 +73,16 @@ struct Beginning {
     job: StartedJob,
 }
 
-impl Beginning {
+impl StartingJob {
     /// One step; true when all have come.
     fn advance(&mut self, endpoint: &mut Endpoint) -> Result<bool> {
         while let Some((mut talk, piece)) = self.door.poll_visitor() {
-            if Order::is_asked_for(&piece) {
+            if Order::is_asked_for(&piece) && self.job.launcher.is_none() {
                 talk.say(&self.order);
                 self.job.launcher = Some(talk);
-            } else if let Some((card, _)) = card_in(JOINS, &piece) {
+            } else if let Some((card, _)) = card_in(JOINS, &piece)
+                && (card.identity.rank as usize) < self.count
+            {
                 let welcome = with_card(WELCOME, endpoint, &[]).and_then(|welcome| {
                     let peer = adopt(endpoint, &card)?;
                     self.job.processes.insert(card.identity.rank, peer);
@@ -233,8 +149,7 @@ pub(crate) fn start(wanted: WantedProcesses) -> Result<Vec<Peer>> {
     let order = Order::new(vec![order], InterfaceName::Native, door.name());
     let order = Order { host, watched: true, ..order }.encode();
     FABRIC.with(|endpoint| endpoint.start_launcher(door.name())).map_err(failed)?;
-    let job = StartedJob { launcher: None, processes: BTreeMap::new(), ends: BTreeMap::new() };
-    let mut beginning = Beginning { door, order, program, count, begun: Instant::now(), job };
+    let mut beginning = StartingJob { door, order, program, count, begun: Instant::now(), job: StartedJob::default() };
     let begun = desk::wait_looking(waiting("weft_start"), |endpoint, _| match beginning.advance(endpoint) {
         Ok(false) => None,
         Ok(true) => Some(Ok(())),
@@ -246,17 +161,13 @@ pub(crate) fn start(wanted: WantedProcesses) -> Result<Vec<Peer>> {
     }
     let job = beginning.job;
     let processes = job.processes.values().copied().collect();
-    FABRIC.with_both(|_, desk| add(desk, job))
-        .map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
+    let added = FABRIC.with_both(|endpoint, desk| {
+        // The program may ask for their ends.
+        endpoint.keep_quiet_of_others();
+        desk.add_started(job)
+    });
+    added.map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
     Ok(processes)
-}
-
-fn add(desk: &mut Desk, job: StartedJob) -> std::io::Result<()> {
-    if let Some(launcher) = job.descriptor() {
-        desk.attend_started(launcher)?;
-    }
-    desk.started.jobs.push(job);
-    Ok(())
 }
 
 /// Goes to those who have started this process, if anybody has; to be called once it has joined.
@@ -290,12 +201,28 @@ pub(crate) fn parent() -> Result<Option<Peer>> {
     Ok((parent != NOBODY).then_some(Peer(parent)))
 }
 
-/// Sends a signal to a process that this one has started.
+/// Sends a signal to a process of this job, or one that this process has started.
 pub(crate) fn signal(process: Peer, signal: i32) -> Result<()> {
     known::known(process)?;
     if !SIGNALS.contains(&signal) {
         let text = format!("signal {signal}: signals are {} to {}", SIGNALS.start(), SIGNALS.end());
         return Err(NativeError::argument(text));
     }
-    FABRIC.with_both(|_, desk| desk.started.signal(process, signal))
+    if process.0 < known::size() {
+        return signal_own(process, signal);
+    }
+    FABRIC.with_both(|_, desk| {
+        desk.hear_launchers();
+        desk.started.signal(process, signal)
+    })
+}
+
+/// To one of our own job, by its launcher.
+fn signal_own(process: Peer, signal: i32) -> Result<()> {
+    FABRIC.with(|endpoint| match end_desk::gone(endpoint, process) {
+        Some(_) => Err(ended(process)),
+        None => endpoint.signal(process, signal).map_err(|why| {
+            NativeError::new(ErrorKind::Process, format!("process {} cannot be signalled: {why}", process.0))
+        }),
+    })
 }

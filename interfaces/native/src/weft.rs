@@ -1,18 +1,22 @@
 //! The safe Rust interface: everything that a process does, as methods of its part in the job.
 
+mod processes;
+
 use crate::active::{self, HandlerCall};
-use crate::begun::{self, DoneMessage, RequestNumber};
+use crate::begun;
+use crate::begun_desk::{DoneMessage, RequestNumber};
 use crate::desk::FABRIC;
 use crate::error::Result;
 use crate::group_desk::{GroupNews, GroupNumber, JoinRules};
 use crate::groups;
-use crate::join::{self, GoneHow};
+use crate::join;
 use crate::known::{self, PortNumber};
 use crate::memory::{self, OpenMemory, RemoteMemory};
-use crate::message::{self, Pick, ReceivedMessage};
+use crate::message::{self, Pick};
 use crate::names;
 use crate::port;
 use crate::raw;
+use crate::received::ReceivedMessage;
 use crate::select::{self, Happened, MaySleep, Polled};
 use std::marker::PhantomData;
 use std::os::fd::RawFd;
@@ -53,58 +57,6 @@ impl Weft<Threaded> {
 impl<K> Weft<K> {
     /// Leaves the job, once everything has left that was sent. Dropping does the same.
     pub fn leave(self) {}
-
-    /// This process's number in the job.
-    pub fn me(&self) -> Peer {
-        known::me()
-    }
-
-    /// Processes of the job.
-    pub fn size(&self) -> u32 {
-        known::size()
-    }
-
-    /// How many hosts the job lies on.
-    ///
-    /// # Errors
-    /// The thread is inside a handler.
-    pub fn hosts(&self) -> Result<u32> {
-        join::hosts()
-    }
-
-    /// The number of the host that a process of the job runs on.
-    ///
-    /// # Errors
-    /// There is no such process, or it is of another job.
-    pub fn host_of(&self, process: Peer) -> Result<u32> {
-        join::host_of(process)
-    }
-
-    /// The name of a host of the job, as the user wrote it; of a job on one host, as that calls itself.
-    ///
-    /// ```
-    /// # let weft = weft_native::Weft::join()?;
-    /// for host in 0..weft.hosts()? {
-    ///     println!("{}", weft.host_name(host)?);
-    /// }
-    /// let mine = weft.host_name(weft.host_of(weft.me())?)?;
-    /// # assert!(!mine.is_empty());
-    /// # Ok::<(), weft_native::NativeError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// There is no such host.
-    pub fn host_name(&self, host: u32) -> Result<String> {
-        join::host_name(host)
-    }
-
-    /// How a process is gone, if it is.
-    ///
-    /// # Errors
-    /// There is no such process.
-    pub fn gone(&self, process: Peer) -> Result<Option<GoneHow>> {
-        join::gone(process)
-    }
 
     /// Takes what has come, and calls its handlers; waits for nothing.
     ///

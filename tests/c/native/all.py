@@ -8,9 +8,9 @@ import sys
 import weft
 
 
-def fails(number, call, *arguments):
+def fails(number, call, *arguments, **more):
     try:
-        call(*arguments)
+        call(*arguments, **more)
     except weft.Error as error:
         assert error.number == number and str(error), error
     else:
@@ -77,6 +77,35 @@ def transfers(me, other, port):
     assert room == b"ytes!"
 
 
+def starts(port):
+    """Two processes: one ends with a code, and the other one by a signal."""
+    workers = weft.start(sys.executable, sys.argv[0], "worker", count=2)
+    for number, worker in enumerate(workers):
+        port.notify(worker, tag=20)
+        assert port.receive_object(worker).data == {"parent": True, "number": number}
+    weft.signal(workers[1], 15)
+    weft.send(workers[0], 7, b"")
+
+    async def ends():
+        return [weft.End.of((await port.receive_async(tag=20)).data) for _ in workers]
+
+    told = {end.process: end[1:] for end in asyncio.run(ends())}
+    assert told == {workers[0]: ("lost", 5, None), workers[1]: ("lost", None, 15)}, told
+    fails(weft.START, weft.start, "./no-such-program")
+    fails(weft.START, weft.start, sys.executable, sys.argv[0], host="no such host")
+    fails(weft.ARGUMENT, weft.start, sys.executable, count=0)
+    fails(weft.ARGUMENT, weft.signal, weft.me(), 0)
+    fails(weft.LOST, weft.signal, workers[0], 15)
+
+
+def worker():
+    port = weft.Port(7)
+    weft.send_object(weft.parent(), 7, {"parent": True, "number": weft.me()})
+    port.receive(process=weft.parent())
+    weft.finish()
+    sys.exit(5)
+
+
 def waits():
     # The other process may be ahead, and send to ports that both know.
     port = weft.Port(9)
@@ -127,6 +156,8 @@ async def coroutines(me, other, port):
 def main():
     fails(weft.STATE, weft.me)
     weft.init()
+    if weft.parent() is not None:
+        worker()
     me, name = weft.me(), sys.argv[1]
     if sys.argv[2:] == ["guest"]:
         place = weft.find(name, 20)
@@ -144,6 +175,9 @@ def main():
     transfers(me, other, port)
     waits()
     asyncio.run(coroutines(me, other, port))
+    # On several hosts here no network leads from the launcher to them, which starts take.
+    if me == 0 and weft.hosts() == 1:
+        starts(port)
     if me == 0:
         guests = weft.Port(name=name)
         assert name in guests.address

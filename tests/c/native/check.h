@@ -12,6 +12,12 @@
         }                                                                                                           \
     } while (0)
 
+#define FAILS(call, number, words)                                                                                  \
+    do {                                                                                                            \
+        CHECK((call) == (number));                                                                                  \
+        CHECK(strstr(weft_error(), words));                                                                         \
+    } while (0)
+
 /* Process 0 says that all is well; the others have said so to it, at port 9999. */
 static inline void finish(void)
 {

@@ -66,6 +66,8 @@ static void together(const char *program)
     FAILS(weft_signal(workers[1], 65), WEFT_ERR_ARGUMENT, "signal 65");
     CHECK(weft_signal(workers[1], SIGTERM) == 0);
     ends(workers[1], WEFT_LOST, -1, SIGTERM);
+    while (weft_has_left(workers[1]) == 0)
+        CHECK(weft_select(NULL, 0, NULL, 0, 1, NULL) == 0);
     CHECK(weft_has_left(workers[1]) == WEFT_LOST);
     CHECK(weft_notify(workers[1], PORT, END) == 0);
     ends(workers[1], WEFT_LOST, -1, SIGTERM);
@@ -97,10 +99,31 @@ static void wrongly(const char *program)
     FAILS(weft_start(program, NULL, -4, NULL, &one), WEFT_ERR_ARGUMENT, "-4 processes");
     FAILS(weft_start(program, NULL, 0x7fffffff, NULL, NULL), WEFT_ERR_START, "2147483647");
     FAILS(weft_parent(), WEFT_ERR_PROCESS, "no process has started");
-    FAILS(weft_signal(weft_me(), SIGTERM), WEFT_ERR_PROCESS, "not started it");
     FAILS(weft_signal(99, SIGTERM), WEFT_ERR_PROCESS, "no process 99");
     FAILS(weft_notify(weft_me(), PORT, END), WEFT_ERR_ARGUMENT, "is this one");
     FAILS(weft_notify(-1, PORT, END), WEFT_ERR_PROCESS, "no process -1");
+}
+
+static volatile sig_atomic_t signalled;
+
+static void note(int number)
+{
+    signalled = number;
+}
+
+/* Processes of one job signal each other, and a process itself; where nobody has launched it, nobody does. */
+static void inside(void)
+{
+    int next = (weft_me() + 1) % weft_size();
+    signal(SIGUSR1, note);
+    if (!getenv("WEFT_JOB")) {
+        FAILS(weft_signal(next, SIGUSR1), WEFT_ERR_PROCESS, "weft run has not started it");
+        return;
+    }
+    CHECK(weft_send(next, PORT, READY, NULL, 0) == 0 && weft_receive(PORT, WEFT_ANY, READY, NULL, 0, NULL) == 0);
+    CHECK(weft_signal(next, SIGUSR1) == 0);
+    while (signalled != SIGUSR1)
+        CHECK(weft_select(NULL, 0, NULL, 0, 1, NULL) == 0);
 }
 
 int main(int count, char **words)
@@ -110,6 +133,7 @@ int main(int count, char **words)
         return worker(count, words);
     CHECK(weft_port_open(PORT) == PORT);
     wrongly(words[0]);
+    inside();
     together(words[0]);
     on_each_host(words[0]);
     /* The end of a process of the same job. */

@@ -6,12 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FAILS(call, number, words)                                                                                  \
-    do {                                                                                                            \
-        CHECK((call) == (number));                                                                                  \
-        CHECK(strstr(weft_error(), words));                                                                         \
-    } while (0)
-
 int main(void)
 {
     struct weft_pick pick = {3, WEFT_ANY, WEFT_ANY};
@@ -75,6 +69,8 @@ int main(void)
     FAILS(weft_call(me, 1, NULL, 1, NULL, 0), WEFT_ERR_ARGUMENT, "null pointer");
     FAILS(weft_reply(NULL, 1, NULL, 0, NULL, 0), WEFT_ERR_ARGUMENT, "null pointer");
     FAILS(weft_host_of(1000), WEFT_ERR_PROCESS, "1000");
+    FAILS(weft_notify(me, 4, 1), WEFT_ERR_PORT, "port 4 is not open");
+    FAILS(weft_notify(me, 3, -1), WEFT_ERR_ARGUMENT, "tag -1");
     char name[300];
     CHECK(weft_host_name(0, name, sizeof name) == 0 && name[0]);
     FAILS(weft_host_name(1, name, sizeof name), WEFT_ERR_ARGUMENT, "no host 1");
@@ -103,7 +99,7 @@ int main(void)
     FAILS(weft_receive(3, WEFT_ANY, 1, bytes, 1, NULL), WEFT_ERR_PORT, "port 3");
     FAILS(weft_port_open(3), WEFT_ERR_PORT, "opened before");
     CHECK(weft_send(me, 3, 1, bytes, 8) == 0);
-    for (int number = -11; number <= 0; number++)
+    for (int number = -12; number <= 0; number++)
         CHECK(strcmp(weft_error_text(number), weft_error_text(1000)) != 0 || number == 0);
     CHECK(strstr(weft_error_text(-1000), "not an error"));
     pid_t child = fork();

@@ -284,6 +284,7 @@ impl Supervisor {
                     self.obey(decision);
                 }
                 Event::Spawn { door, .. } => self.spawn(&door),
+                Event::Signal { rank, signal } => self.signal_one(rank, signal),
                 Event::Fault { rank, reason } => {
                     self.peers[rank].socket = None;
                     let decision = self.state.handle_fault(rank, &reason);

@@ -100,14 +100,15 @@ impl Supervisor {
                 StarterSays::Nothing => return,
                 StarterSays::Gone => self.spawned.starter = None,
                 StarterSays::Wants(SignalWish { rank: None, signal }) => self.tell(Message::Signal { signal }),
-                StarterSays::Wants(SignalWish { rank: Some(rank), signal }) => {
-                    let place = |watch: &mut Watch| watch.ranks.iter().position(|one| *one == rank as usize);
-                    for watch in &mut self.watches {
-                        if let Some(rank) = place(watch) {
-                            watch.tell(Message::SignalOne { rank, signal });
-                        }
-                    }
-                }
+                StarterSays::Wants(SignalWish { rank: Some(rank), signal }) => self.signal_one(rank as usize, signal),
+            }
+        }
+    }
+
+    pub(super) fn signal_one(&mut self, rank: usize, signal: i32) {
+        for watch in &mut self.watches {
+            if let Some(rank) = watch.ranks.iter().position(|one| *one == rank) {
+                watch.tell(Message::SignalOne { rank, signal });
             }
         }
     }

@@ -118,7 +118,7 @@ fn bytes_of_the_short_frames() {
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x07\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x08\0\0\0");
 }
 
 #[rustfmt::skip]

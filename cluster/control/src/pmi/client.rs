@@ -35,6 +35,11 @@ pub enum Request {
     Spawn {
         door: String,
     },
+    /// Our own launcher only: a rank is to get this signal.
+    Signal {
+        rank: usize,
+        signal: i32,
+    },
     /// Asks the manager to end the job. No answer is to be waited for.
     Abort {
         code: i32,
@@ -66,6 +71,7 @@ pub enum Reply {
     Watch,
     Finalise,
     Spawn,
+    Signal,
 }
 
 /// Why a request cannot be sent, or an answer not be used. The conversation is over after the latter.
@@ -103,6 +109,7 @@ impl Request {
             Self::Watch => ("watch", "watching"),
             Self::Finalise => ("finalize", "finalize_ack"),
             Self::Spawn { .. } => (super::SPAWN, super::SPAWNED),
+            Self::Signal { .. } => (super::SIGNAL, super::SIGNALLED),
             Self::Abort { .. } => ("abort", ""),
         }
     }
@@ -130,6 +137,7 @@ impl Request {
                 check("door", door, VALUE_MAX)?;
                 format!("cmd={name} door={door}\n")
             }
+            Self::Signal { rank, signal } => format!("cmd={name} rank={rank} signal={signal}\n"),
             Self::Abort { code, message, lost } => abort_line(*code, message, *lost),
             _ => format!("cmd={name}\n"),
         })
@@ -263,6 +271,7 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
         Request::Watch => Reply::Watch,
         Request::Finalise => Reply::Finalise,
         Request::Spawn { .. } => Reply::Spawn,
+        Request::Signal { .. } => Reply::Signal,
         Request::Abort { .. } => return Err(unexpected()),
     })
 }
@@ -385,6 +394,7 @@ mod tests {
             prop_assert_eq!(exchange(Request::Get { kvsname, key }), Reply::Get(Some(value)));
             prop_assert_eq!(exchange(Request::Barrier), Reply::Barrier);
             prop_assert_eq!(exchange(Request::Spawn { door: "weft/door".into() }), Reply::Spawn);
+            prop_assert_eq!(exchange(Request::Signal { rank: 0, signal: 15 }), Reply::Signal);
             prop_assert_eq!(exchange(Request::Finalise), Reply::Finalise);
         }
 

@@ -26,9 +26,11 @@ pub const LINE_MAX: usize = KVSNAME_MAX + KEY_MAX + VALUE_MAX + 64;
 /// The key under which the manager tells which ranks share a host.
 pub const PROCESS_MAPPING: &str = "PMI_process_mapping";
 
-/// A request that only our own launcher understands, and its answer.
+/// Requests that only our own launcher understands, and their answers.
 const SPAWN: &str = "weft_spawn";
 const SPAWNED: &str = "weft_spawn_result";
+const SIGNAL: &str = "weft_signal";
+const SIGNALLED: &str = "weft_signal_result";
 
 /// What a rank had lost before it aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 mod two;
 
 use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, Lost, PROCESS_MAPPING, VALUE_MAX};
+use crate::spawn::SIGNALS;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use weft_wire::interface::InterfaceName;
@@ -23,6 +24,8 @@ pub enum Event {
     Abort { rank: usize, code: i32, message: String, lost: Option<Lost> },
     /// The rank asks for another launcher, which gets its order at this door.
     Spawn { rank: usize, door: String },
+    /// A rank is to get this signal.
+    Signal { rank: usize, signal: i32 },
     /// The rank broke the protocol; nothing more of it is read.
     Fault { rank: usize, reason: String },
 }
@@ -202,6 +205,7 @@ impl Server {
             "getbyidx" => self.refuse(rank, "getbyidx_results", "getbyidx_is_not_served"),
             "spawn" => self.refuse(rank, "spawn_result", SPAWN_REFUSED),
             super::SPAWN => self.on_our_spawn(rank, fields),
+            super::SIGNAL => self.on_signal(rank, fields),
             other => self.fault(rank, format!("the PMI command '{}' is not served", excerpt(other))),
         }
     }
@@ -301,6 +305,18 @@ impl Server {
         let Some(door) = fields.value("door") else { return self.refuse(rank, super::SPAWNED, "door_missing") };
         self.events.push_back(Event::Spawn { rank, door: door.to_owned() });
         self.reply(rank, format!("cmd={} rc=0", super::SPAWNED));
+    }
+
+    fn on_signal(&mut self, rank: usize, fields: &Fields) {
+        let number = |name| fields.value(name).and_then(|text| text.parse::<i32>().ok());
+        let of = number("rank").and_then(|of| usize::try_from(of).ok()).filter(|of| *of < self.clients.len());
+        match of.zip(number("signal").filter(|signal| SIGNALS.contains(signal))) {
+            None => self.refuse(rank, super::SIGNALLED, "no_such_rank_or_signal"),
+            Some((of, signal)) => {
+                self.events.push_back(Event::Signal { rank: of, signal });
+                self.reply(rank, format!("cmd={} rc=0", super::SIGNALLED));
+            }
+        }
     }
 
     fn on_publish(&mut self, rank: usize, fields: &Fields) {

@@ -23,6 +23,8 @@ pub(crate) enum ManagerAsk {
     /// The first text is the key.
     Get = 5,
     Barrier = 6,
+    /// The texts are rank and signal.
+    Signal = 7,
 }
 
 struct ManagerLead {
@@ -75,6 +77,10 @@ fn answer_to(what: u32, first: &str, second: &str) -> Result<Option<String>, Str
             false => manager.watch(),
         },
         what if what == ManagerAsk::Spawn as u32 => manager.ask(Request::Spawn { door: first }).map(drop),
+        what if what == ManagerAsk::Signal as u32 => {
+            let (Ok(rank), Ok(signal)) = (first.parse(), second.parse()) else { return Err("no numbers".to_owned()) };
+            manager.ask(Request::Signal { rank, signal }).map(drop)
+        }
         what if what == ManagerAsk::Put as u32 => {
             let put = |kvsname| Request::Put { kvsname, key: first, value: second };
             store(manager).and_then(|kvsname| manager.ask(put(kvsname)).map(drop))

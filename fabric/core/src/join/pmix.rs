@@ -180,6 +180,7 @@ impl Pmix {
                 Reply::Finalise
             }
             Request::Spawn { .. } => return Err(refused("only weft run starts further processes")),
+            Request::Signal { .. } => return Err(refused("only weft run passes signals on")),
             Request::Abort { .. } => return Err(refused("an abort is not asked for here")),
         })
     }

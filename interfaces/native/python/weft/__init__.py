@@ -22,10 +22,11 @@ import pickle
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import calls as _calls
-from .calls import ANY, ARGUMENT, JOIN, LOST, MEMORY, NAME, PORT, PROCESS, STATE, SYSTEM, TIMEOUT, TRUNCATED, Error
-from .calls import SLICE as _SLICE, checked as _checked, library as _library
+from .calls import ANY, ARGUMENT, JOIN, LOST, MEMORY, NAME, PORT, PROCESS, START, STATE, SYSTEM, TIMEOUT, TRUNCATED
+from .calls import Error, SLICE as _SLICE, checked as _checked, library as _library
 from .calls import CMemory as _Memory, CMessage as _Message, CPick as _Pick, CPoll as _Poll
 from .calls import readable as _readable, writable as _writable
+from .processes import End, parent, signal, start
 
 
 def init(threads: bool = False) -> None:
@@ -269,6 +270,10 @@ class Port:
         _checked(_library.weft_receive(*seen, at, length, ctypes.byref(message)))
         del kept
         return Message(buffer, message.process, message.tag, message.length)
+
+    def notify(self, process: int, tag: int = 0) -> None:
+        """Has a message come here once a process is gone, whose data End.of reads."""
+        _checked(_library.weft_notify(process, self.number, tag))
 
     def receive_begin(self, room: Any, process: int = ANY, tag: int = ANY) -> Request:
         """Starts to receive into a buffer, or into so many bytes, which are the data of the Message then."""

@@ -17,7 +17,7 @@ class Error(Exception):
         self.number = number
 
 
-STATE, ARGUMENT, PROCESS, PORT, TRUNCATED, LOST, NAME, TIMEOUT, MEMORY, SYSTEM, JOIN = range(-1, -12, -1)
+STATE, ARGUMENT, PROCESS, PORT, TRUNCATED, LOST, NAME, TIMEOUT, MEMORY, SYSTEM, JOIN, START = range(-1, -13, -1)
 
 
 class CMessage(ctypes.Structure):
@@ -46,6 +46,7 @@ def _load() -> ctypes.CDLL:
         "weft_send": [integer, integer, integer, pointer, size],
         "weft_send_copy": [integer, integer, integer, pointer, size],
         "weft_receive": [integer, integer, integer, pointer, size, pointer],
+        "weft_start": [ctypes.c_char_p, pointer, integer, ctypes.c_char_p, pointer],
         "weft_host_name": [integer, pointer, size],
         "weft_send_begin": [integer, integer, integer, pointer, size],
         "weft_receive_begin": [integer, integer, integer, pointer, size],

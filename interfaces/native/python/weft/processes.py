@@ -9,7 +9,7 @@ from .calls import PROCESS, Error, checked, library
 
 def start(program: Any, *arguments: Any, count: int = 1, host: Optional[str] = None) -> Sequence[int]:
     """Starts processes of a program, which join by weft.init(): on any host of the job, or on the one of this name. The
-    answer are their numbers here. A script is started as what its first line names, as any program."""
+    answer are their numbers here, in the order of those in their own job."""
     words = [str(word).encode("utf-8", "surrogateescape") for word in arguments]
     numbers = (ctypes.c_int * max(count, 1))()
     where = None if host is None else host.encode()
@@ -25,13 +25,13 @@ def parent() -> Optional[int]:
 
 
 def signal(process: int, number: int) -> None:
-    """Sends a signal to a process that this one has started."""
+    """Sends a signal to a process of this job, or one that this process has started."""
     checked(library.weft_signal(process, number))
 
 
 class End(NamedTuple):
-    """How a process has ended: what a message holds that Port.notify has come. how is "left" or "lost"; code and signal are
-    known of processes that this one has started."""
+    """How a process has ended: what a message holds that Port.notify has come. how is "left" or "lost"; code and signal
+    are known of processes that this one has started."""
 
     process: int
     how: str

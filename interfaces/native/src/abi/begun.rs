@@ -2,7 +2,8 @@
 
 use super::wait::patience;
 use super::{CMessage, answer, bytes, null, pick, received, room};
-use crate::begun::{self, RequestNumber};
+use crate::begun;
+use crate::begun_desk::RequestNumber;
 use crate::error::{NativeError, Result};
 use crate::known::PortNumber;
 use std::ffi::{c_int, c_void};

@@ -4,12 +4,14 @@ mod begun;
 mod group;
 mod message;
 mod process;
+mod started;
 mod transfer;
 mod wait;
 
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known::PortNumber;
-use crate::message::{Pick, ReceivedMessage};
+use crate::message::Pick;
+use crate::received::ReceivedMessage;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use weft_ports::Peer;
@@ -78,6 +80,7 @@ pub extern "C" fn weft_error_text(number: c_int) -> *const c_char {
         -9 => c"no such registered memory",
         -10 => c"the system refuses",
         -11 => c"the process cannot join its job",
+        -12 => c"the processes cannot be started",
         _ => c"not an error of libweft",
     };
     text.as_ptr()

@@ -2,8 +2,9 @@
 
 use super::{answer, put_text};
 use crate::desk::FABRIC;
+use crate::end_desk::GoneHow;
 use crate::error::NativeError;
-use crate::join::{self, GoneHow};
+use crate::join;
 use crate::known::{self, PortNumber};
 use crate::port;
 use std::ffi::{c_char, c_int};

@@ -30,8 +30,8 @@ unsafe fn words(at: *const *const c_char) -> Vec<OsString> {
 }
 
 /// # Safety
-/// `program` is null or a C string; `arguments` is null, or leads to C strings and a null pointer; `host` is null or a C
-/// string; `processes` is null, or writable for `count` numbers.
+/// `program` and `host` are null or C strings; `arguments` is null, or leads to C strings and a null pointer;
+/// `processes` is null, or writable for `count` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_start(
     program: *const c_char,

@@ -1,11 +1,12 @@
 //! Processes: who is there, starting more of them, signals, and ends.
 
 use super::Weft;
+use crate::end_desk::GoneHow;
+use crate::ends;
 use crate::error::Result;
-use crate::join::{self, GoneHow};
+use crate::join;
 use crate::known::{self, PortNumber};
 use crate::started::{self, WantedProcesses};
-use crate::ends;
 use std::ffi::OsString;
 use weft_ports::Peer;
 
@@ -64,7 +65,7 @@ impl<K> Weft<K> {
 
     /// Starts so many processes of a program, a job of their own, on the host of this name or on any of this job's, and
     /// waits until all of them have joined. Their numbers here are in the order of those in their job. They know this
-    /// process by [`Self::parent`], end with its job, and go on where one of them is lost.
+    /// process by [`Self::parent`], and go on where one of them is lost.
     ///
     /// ```no_run
     /// use weft_native::{Pick, ProcessEnd, Weft};
@@ -92,12 +93,7 @@ impl<K> Weft<K> {
         host: Option<&str>,
     ) -> Result<Vec<Peer>> {
         let arguments: Vec<OsString> = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        started::start(WantedProcesses {
-            program: program.to_owned(),
-            arguments,
-            count,
-            host: host.map(str::to_owned),
-        })
+        started::start(WantedProcesses { program: program.to_owned(), arguments, count, host: host.map(str::to_owned) })
     }
 
     /// The process that has started this one by [`Self::start`], if one has.
@@ -108,10 +104,10 @@ impl<K> Weft<K> {
         started::parent()
     }
 
-    /// Sends a signal to a process that this one has started.
+    /// Sends a signal to a process of this job, or one that this process has started.
     ///
     /// # Errors
-    /// There is no such signal, the process has ended, or this one has not started it.
+    /// There is no such signal, the process has ended or is another one, or `weft run` has not started this job.
     pub fn signal(&self, process: Peer, signal: i32) -> Result<()> {
         started::signal(process, signal)
     }

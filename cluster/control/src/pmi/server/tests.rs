@@ -158,3 +158,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_signal_is_passed_on_where_there_are_such_a_rank_and_signal() {
+    let mut server = server(2);
+    let told = ask(&mut server, 0, "cmd=weft_signal rank=1 signal=10");
+    assert_eq!(told[0], Event::Signal { rank: 1, signal: 10 });
+    assert_eq!(told[1], Event::Reply { rank: 0, line: "cmd=weft_signal_result rc=0\n".into() });
+    for wrong in ["rank=2 signal=10", "rank=-1 signal=10", "rank=1 signal=0", "rank=1 signal=65", "rank=1"] {
+        let refused = answer(&mut server, 0, &format!("cmd=weft_signal {wrong}"));
+        assert!(refused.starts_with("cmd=weft_signal_result rc=-1"), "{wrong}: {refused}");
+    }
+}
