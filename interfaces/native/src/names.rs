@@ -157,7 +157,10 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<(Peer, Port
             return Some(Ok(found));
         }
         if patience.is_some_and(|patience| begun.elapsed() >= patience) {
-            let text = format!("nobody has opened a port named '{name}'");
+            let text = match search {
+                Search::Nobody => format!("nobody has opened a port named '{name}'"),
+                _ => format!("who has the port '{name}' has not answered: it does so where it waits or polls"),
+            };
             return Some(Err(NativeError::new(ErrorKind::Timeout, text)));
         }
         None

@@ -134,6 +134,11 @@ class Request:
             answer = _library.weft_test(self.number, ctypes.byref(message))
             if answer == 0:
                 return None
+            if self._done is not None:
+                # Another thread has taken it meanwhile.
+                return self.test()
+            if answer == STATE:
+                _checked(answer)
             self._end()
             try:
                 _checked(answer)
