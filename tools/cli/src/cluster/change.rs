@@ -112,7 +112,7 @@ fn run_editor(draft: &Path) -> Result<(), String> {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
     let editor = named.unwrap_or_else(|| "vi".into());
     // A shell, since people put options there.
-    let status = Command::new("sh").arg("-c").arg(r#"eval "$1 \"\$2\""#).arg("sh").arg(&editor).arg(draft).status();
+    let status = Command::new("sh").arg("-c").arg(r#"eval "$1 \"\$2\"""#).arg("sh").arg(&editor).arg(draft).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("the editor '{}' has failed ({status})", editor.display())),
