@@ -51,7 +51,7 @@ pub fn start() -> Result<i32, Slips> {
 
 /// Ends the daemons of all members. Jobs go on.
 pub fn stop() -> Result<i32, Slips> {
-    let ClusterFile { path, cluster, .. } = file::find()?;
+    let ClusterFile { path, cluster, .. } = file::find_used()?;
     let key = weft_lanes::key::content(&key_of(&path))
         .map_err(|error| vec![format!("{error}; who ends the daemons of a cluster shows them its key")])?;
     on_all(&cluster, "end", &String::from_utf8_lossy(&key))
