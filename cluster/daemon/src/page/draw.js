@@ -107,8 +107,11 @@ function hosts(view) {
 function partitions(view) {
   const row = (part) => [part.name, part.members.length, bar(part.used / Math.max(1, part.slots)),
     part.used + "/" + part.slots];
+  const kept = (one) => make("p", "quiet", "reservation " + one.name + " of " + one.partition + ": " +
+    one.hosts.map(([name, slots]) => name + ":" + slots).join(" ") + " for " + (one.users.join(" ") || "nobody") +
+    ", " + [one.from, one.until].map((seconds) => new Date(1000 * seconds).toLocaleString()).join(" to "));
   $("partitions").replaceChildren(table([["name", "word"], ["hosts", "n"], ["slots in use", "bars"], ["", "n"]],
-    view.partitions.map(row)));
+    view.partitions.map(row)), ...view.reservations.map(kept));
 }
 
 function queue(view) {
