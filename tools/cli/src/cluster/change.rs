@@ -60,18 +60,11 @@ pub fn edit() -> Result<i32, Slips> {
             println!("nothing was changed");
             return Ok(0);
         }
-        let cluster = file::understand(&draft.path, &text).and_then(|_| replace(&path, &before, &text));
-        let mut slips = match cluster {
-            Ok(cluster) => {
-                draft.remove();
-                println!(
-                    "{}: version {}; weft cluster apply brings it to the members",
-                    path.display(),
-                    cluster.version
-                );
-                return Ok(0);
-            }
-            Err(slips) => slips,
+        let Err(mut slips) = file::understand(&draft.path, &text) else {
+            let cluster = replace(&path, &before, &text).map_err(|why| [why, slip(unchanged())].concat())?;
+            draft.remove();
+            println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
+            return Ok(0);
         };
         if io::stdin().is_terminal() {
             slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
