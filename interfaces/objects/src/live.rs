@@ -74,7 +74,9 @@ impl Work {
 
     /// What a call waits for, as `weft ps` shows it.
     fn what(&mut self, call: CallId) -> Waiting {
-        let Some((object, number, asked)) = self.runtime.awaited(call) else { return waiting("opening or placing") };
+        let Some((object, number, asked)) = self.runtime.awaited(call) else {
+            return waiting(self.runtime.call_name(call));
+        };
         let has_room = self.names.len() < MOST_NAMES;
         let name = self.names.get(&(object, number)).copied().or_else(|| {
             let name: &str = self.runtime.name_of(object, number).filter(|_| has_room)?.leak();
@@ -267,6 +269,7 @@ impl Driver for Live {
 
     fn wait(&self, call: CallId) -> Result<Vec<u8>, ObjectFault> {
         let _waiting = WaitingThread::begin();
+        // Most calls are over, and only who waits says for what.
         let begun = MESSENGER.with_both(|endpoint, work| match work.runtime.poll_answer(call) {
             Some(answer) => {
                 endpoint.push_out();

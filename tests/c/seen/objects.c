@@ -10,6 +10,9 @@ int main(int count, char **words)
         return 1;
     if (count > 1 && weft_objects_me() == weft_objects_size() - 1)
         _exit(0);
+    /* The others have opened it before the first one computes. */
+    if (count == 1)
+        weft_barrier_pass(weft_barrier_share("barrier", weft_objects_size()));
     while (count == 1 && weft_objects_me() == 0)
         ;
     weft_integer_await(number, 1, NULL);

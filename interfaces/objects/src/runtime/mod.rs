@@ -192,6 +192,16 @@ impl Runtime {
         }
     }
 
+    /// What a call is, where it is no operation.
+    pub fn call_name(&self, call: CallId) -> &'static str {
+        match self.calls.get(&call) {
+            Some(UnfinishedCall::Open { .. }) => "opening an object",
+            Some(UnfinishedCall::Place) => "placing an object",
+            Some(UnfinishedCall::Close) => "closing",
+            _ => "operation",
+        }
+    }
+
     /// An operation of an object by the names of both.
     pub fn name_of(&self, object: ObjectId, number: u16) -> Option<String> {
         let record = self.objects.get(&object)?;
