@@ -299,7 +299,7 @@ impl TcpDevice {
             Turn::Farewell => self.close(rank, Standing::Left),
             // Who hears our farewell closes, and need not say anything more.
             Turn::Ended(_) if self.leaving => self.close(rank, Standing::Left),
-            Turn::Ended(None) => self.lose(rank, "its connection has ended, and so has its process"),
+            Turn::Ended(None) => self.lose(rank, "its connection, so its process, has ended"),
             Turn::Ended(Some(error)) => self.lose(rank, &format!("its connection has ended: {error}")),
             Turn::Nonsense(what) => self.lose(rank, &format!("it has sent nonsense: {what}")),
         }

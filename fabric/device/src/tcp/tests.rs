@@ -332,10 +332,7 @@ fn a_peer_that_ends_without_a_farewell_is_lost_by_name() {
     let mut left = [got.remove(0), got.remove(1)];
     until(&mut net, &mut left, |got| !got[0].faults.is_empty());
     let text = left[0].faults[0].to_string();
-    assert_eq!(
-        text,
-        format!("rank 1 on host host1 ({address}) is lost: its connection has ended, and so has its process")
-    );
+    assert_eq!(text, format!("rank 1 on host host1 ({address}) is lost: its connection, so its process, has ended"));
     assert_eq!(left[0].tags, [(1, 5)], "what it sent before its end is not lost");
     assert_eq!(send(&mut net[0], 1, 6), Posted::Full);
     assert!(net[0].has_ended(1) && !net[0].has_ended(2));
