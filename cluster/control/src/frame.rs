@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// What an agent begins with.
 pub const MAGIC: [u8; 8] = *b"weft-agt";
 /// Changes with every change of what follows.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 /// Bytes before the agent's first frame.
 pub const GREETING_BYTES: usize = 12;
 /// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
