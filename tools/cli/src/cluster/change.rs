@@ -82,13 +82,17 @@ pub fn edit() -> Result<i32, Slips> {
     }
 }
 
-/// Writes a text that has no mistakes as the next version, and keeps the last one. Whoever calls it has the file's
-/// [`EditLock`].
+/// Writes a text that has no mistakes as the next version, and keeps the last one.
 ///
 /// # Errors
 /// It cannot be written, or the file is not what it was before.
 pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> {
     let failed = |error: io::Error| slip(format!("'{}': {error}", path.display()));
+    // Nobody else compares and writes meanwhile, where the file system can lock folders. An editor that is open for hours
+    // keeps nobody out.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = fs::File::open(folder).map_err(failed)?;
+    let _ = folder.lock();
     if fs::read_to_string(path).map_err(failed)? != before {
         return Err(slip(format!("'{}' has been changed meanwhile, by somebody else", path.display())));
     }

@@ -3,7 +3,6 @@
 //! Moments are read by `date`, which knows the time zone of the user and words as `tomorrow 9:00`.
 
 use super::change::replace;
-use super::draft::EditLock;
 use super::file::{self, ClusterFile, Slips};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -46,7 +45,6 @@ pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
         return Ok(0);
     };
     let path = file::path()?;
-    let _lock = EditLock::take(&path)?;
     // What has mistakes is somebody's work that is not done.
     let ClusterFile { text, cluster, .. } = file::load(path.clone())?;
     let is_there = cluster.reservations.iter().any(|one| one.name == *name);
