@@ -169,7 +169,7 @@ fn another_protocol_version_or_build_is_told() {
     other[8] = 200;
     let (code, text) = refused(&mut run("a", &agent_that_says(&directory, &other), "echo up"));
     assert_eq!(code, 1);
-    assert_line(&text, "host 'a': its weft speaks protocol 200 with launchers, this one 7", &["same on both"]);
+    assert_line(&text, "host 'a': its weft speaks protocol 200 with launchers, this one 8", &["same on both"]);
 
     let (code, text) = refused(&mut run("a", &agent_that_says(&directory, &hello("9.9.9")), "echo up"));
     assert_eq!(code, 1);
