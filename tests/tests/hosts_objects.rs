@@ -39,5 +39,7 @@ fn a_process_of_another_host_that_ends_takes_only_what_it_alone_had() {
     let (hosts, program) = (Namespaces::pair(), build::example("shared_objects"));
     let mut command = objects(hosts, "auto", &["--keep-going"]);
     command.arg(&program).arg("killed");
-    assert_eq!(said(command, "killed"), "the object was on process 3, which has ended; 3 went on\n");
+    let told = "object 'number' was on process 3 only, which has ended: share it again to create it anew; one that is \
+                replicated goes on; 3 went on\n";
+    assert_eq!(said(command, "killed"), told);
 }
