@@ -28,7 +28,13 @@ impl Links {
     pub(super) fn refuse(&mut self, to: u32) -> Posted {
         let peer = &self.peers[to as usize];
         match (peer.standing, &peer.way) {
-            (Standing::Left, _) => self.lose(to, "it has left the job, and takes no messages any more"),
+            // Its farewell is still answered: it waits for that.
+            (Standing::Left, _) if peer.is_missed => {}
+            (Standing::Left, _) => {
+                let story = self.lost_story(to, "it has left the job, and takes no messages any more");
+                self.peers[to as usize].is_missed = true;
+                self.faults.push(PeerFault::Lost { peer: to, story });
+            }
             (Standing::Open, Way::Unknown) => self.call(to),
             _ => {}
         }
@@ -37,11 +43,15 @@ impl Links {
 
     /// Nothing more goes to or comes from the rank; the next look says so.
     pub(super) fn lose(&mut self, rank: u32, why: &str) {
-        let peer = &self.peers[rank as usize];
-        let at = peer.route.map_or(String::new(), |route| format!(" (udp {route})"));
-        let story = format!("rank {rank} on host {}{at} is lost: {why}", peer.place.host);
+        let story = self.lost_story(rank, why);
         self.forget(rank, Standing::Lost);
         self.faults.push(PeerFault::Lost { peer: rank, story });
+    }
+
+    fn lost_story(&self, rank: u32, why: &str) -> String {
+        let peer = &self.peers[rank as usize];
+        let at = peer.route.map_or(String::new(), |route| format!(" (udp {route})"));
+        format!("rank {rank} on host {}{at} is lost: {why}", peer.place.host)
     }
 
     /// Whether the rank has said farewell, whatever has become of it then.
@@ -50,9 +60,9 @@ impl Links {
         peer.standing == Standing::Left || peer.left_ns != 0
     }
 
-    /// The rank is lost, and whoever needs it knows.
+    /// The rank is lost, and whoever needs it knows. Who has taken leave is answered all the same.
     pub fn handle_lost(&mut self, rank: u32) {
-        if self.peers[rank as usize].standing != Standing::Lost {
+        if self.peers[rank as usize].standing == Standing::Open {
             self.forget(rank, Standing::Lost);
         }
     }

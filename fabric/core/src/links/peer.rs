@@ -51,6 +51,8 @@ pub struct Peer {
     pub pushed_ticks: u64,
     /// When its farewell came, or 0.
     pub left_ns: u64,
+    /// It was to get something after that, and it was said that it cannot.
+    pub is_missed: bool,
     /// What the network says of it.
     pub trouble: Option<Trouble>,
     /// What it must not have sent.
@@ -85,6 +87,7 @@ impl Peer {
             posted_bytes: 0,
             pushed_ticks: 0,
             left_ns: 0,
+            is_missed: false,
             trouble: None,
             nonsense: None,
         }

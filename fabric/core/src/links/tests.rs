@@ -311,6 +311,26 @@ fn who_leaves_and_waits_for_nobody_any_more_may_sleep() {
 }
 
 #[test]
+fn who_has_something_left_for_one_that_leaves_still_answers_the_farewell() {
+    let (_sockets, [mut links, mut leaver], [mut got, mut leaver_got]) = pair();
+    leaver.say_farewell();
+    wait("the farewell does not come", || {
+        poll(&mut leaver, &mut leaver_got);
+        // Nothing of ours goes out meanwhile.
+        links.receive(sys::now_ns(), true, &mut got);
+        links.has_ended(1)
+    });
+    assert!(!post(&mut links, 1) && !post(&mut links, 1));
+    assert_eq!(links.faults.len(), 1, "it is said once");
+    links.handle_lost(1);
+    wait("who leaves waits for ever", || {
+        poll(&mut links, &mut got);
+        poll(&mut leaver, &mut leaver_got);
+        !leaver.has_output()
+    });
+}
+
+#[test]
 fn who_comes_after_the_farewell_hears_it_and_holds_nobody_up() {
     let (sockets, places) = sockets(2);
     let [mut leaver, mut late] = [0, 1].map(|me| start(me, &sockets, &places));
