@@ -68,7 +68,8 @@ impl Supervisor {
             interest.ask(starter.descriptor(), POLLIN, Token::Starter);
         }
         for (rank, peer) in self.peers.iter().enumerate() {
-            if let Some(socket) = &peer.socket {
+            // What a rank says may come before the word of its start, and is read after it.
+            if let Some(socket) = peer.socket.as_ref().filter(|_| self.state.pid(rank).is_some()) {
                 let read = if peer.queue.len() < PMI_QUEUE_BYTES { POLLIN } else { 0 };
                 let write = if peer.queue.is_empty() { 0 } else { POLLOUT };
                 interest.ask(socket.as_raw_fd(), read | write, Token::Pmi(rank));
