@@ -350,6 +350,21 @@ fn the_launcher_follows_its_settings_and_flags_win() {
     assert!(early.code == 124 && early.err.contains("0.2 s"), "{}", early.err);
 }
 
+#[test]
+fn at_the_time_limit_it_is_told_what_each_rank_does() {
+    let mut command = weft("run --bind none --timeout 4s -n 3");
+    let done = finish(command.arg(member()).arg("wait"));
+    assert_eq!(done.code, 124, "{}", done.err);
+    let lines: Vec<&str> = done.err.lines().collect();
+    let begins = [
+        "weft run: ranks 0,2: blocked in MPI_Barrier, MPI_COMM_WORLD for up to ",
+        "weft run: rank 1: blocked in MPI_Recv from rank 0, tag 7, MPI_COMM_WORLD for ",
+        "weft run: the job took longer than the time limit of 4 s",
+    ];
+    let fits = begins.iter().zip(&lines).all(|(begin, line)| line.starts_with(begin));
+    assert!(fits && lines.len() == 4, "{}", done.err);
+}
+
 /// A busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -67,7 +67,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "weft-agent",
-        &["weft-wire", "weft-kernel", "weft-cluster", "weft-pmix", "weft-records", "weft-backtrace", "weft-lanes"],
+        &[
+            "weft-wire",
+            "weft-kernel",
+            "weft-cluster",
+            "weft-pmix",
+            "weft-ranks",
+            "weft-records",
+            "weft-backtrace",
+            "weft-lanes",
+        ],
     ),
     (
         "weft-bench",

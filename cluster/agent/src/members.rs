@@ -1,13 +1,14 @@
 //! What ranks say of themselves in the memory that they share: claims.
 //!
 //! That they have left their job, which a program that has closed descriptors it does not know cannot say over its PMI
-//! socket; and what they have sent. The memory is here as long as we have it, also when they are gone.
+//! socket; what they have sent, and what they do. The memory is here as long as we have it, also when they are gone.
 
 use crate::sys;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use weft_cluster::usage::SentBytes;
+use weft_ranks::{Doing, Found, Rank};
 use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
 use weft_wire::status::{COUNTER_NAMES, Page};
@@ -61,6 +62,12 @@ impl Members {
             }
         }
         Some(sent)
+    }
+
+    /// What each member does.
+    pub fn doing(&self) -> Vec<Doing> {
+        let found = self.segment.try_clone().and_then(Found::of);
+        found.map_or_else(|_| Vec::new(), |found| weft_ranks::Job::read(&found).ranks.iter().map(Rank::doing).collect())
     }
 
     /// The interfaces in whose sections anything stands in the pages of a member: most programs use one or none.

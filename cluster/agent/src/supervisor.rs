@@ -1,6 +1,5 @@
 //! The launcher's half: one loop over the keeper's link, or those to the agents, signals, PMI, output and input.
 
-use crate::TimeLimit;
 use crate::descriptors::{self, Here, OurHalf, Source};
 use crate::gather::{self, Guard, Tail};
 use crate::keeper::{self, Keeper, Kept};
@@ -24,6 +23,7 @@ use weft_kernel::Timers;
 
 mod events;
 mod far;
+mod limit;
 mod pmix;
 mod record;
 mod spawned;
@@ -66,7 +66,7 @@ struct Supervisor {
     programs: Vec<String>,
     /// The rank that may ask questions on a terminal.
     asker: Option<usize>,
-    timeout: Option<TimeLimit>,
+    limit: limit::JobLimit,
     watches: Vec<Watch>,
     /// What ranks near by say in their shared memory.
     members: Option<Members>,
@@ -97,6 +97,8 @@ struct Supervisor {
 enum Deadline {
     /// The job has taken too long.
     Job,
+    /// Agents that have not said yet what their ranks do are not waited for.
+    Answers,
     /// The first failure is what we know, though it says itself that it follows from another.
     Cause,
     /// Politeness ends.
@@ -213,7 +215,7 @@ impl Supervisor {
                 job::StdinTo::Rank(rank) => Some(rank),
                 _ => None,
             },
-            timeout: job.timeout.clone(),
+            limit: limit::JobLimit::new(job.timeout.clone()),
             watches,
             members,
             guard,
@@ -323,16 +325,8 @@ impl Supervisor {
 
     fn handle_timer(&mut self, timer: Deadline) {
         match timer {
-            Deadline::Job => {
-                let limit = self.timeout.as_ref().map_or("", |limit| limit.words.as_str());
-                let decision = self.state.handle_timeout(limit);
-                self.obey(decision);
-                if self.is_over() {
-                    // Only what the ranks have spawned still runs.
-                    self.spawned.code.get_or_insert(weft_cluster::state::EXIT_TIMEOUT);
-                    self.end_ranks();
-                }
-            }
+            Deadline::Job => self.handle_limit(),
+            Deadline::Answers => self.end_by_limit(),
             Deadline::Cause => {
                 let decision = self.state.handle_no_cause();
                 self.obey(decision);

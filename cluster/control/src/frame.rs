@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// What an agent begins with.
 pub const MAGIC: [u8; 8] = *b"weft-agt";
 /// Changes with every change of what follows.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 /// Bytes before the agent's first frame.
 pub const GREETING_BYTES: usize = 12;
 /// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
@@ -130,6 +130,10 @@ said! {
         26: PmixBegins,
         /// Launcher: send this signal to one rank.
         27: SignalOne { member: u32, signal: i32 },
+        /// Launcher: what do your ranks do?
+        28: AskDoing,
+        /// Agent: this, of each member: words, and the milliseconds that it has been blocked there.
+        29: Doing(Vec<(String, Option<u64>)>),
     }
 }
 

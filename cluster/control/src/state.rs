@@ -257,6 +257,11 @@ impl JobState {
         Decision::EndOthers
     }
 
+    /// Whether the end of the ranks has begun.
+    pub fn is_ending(&self) -> bool {
+        self.ending
+    }
+
     /// Writes a failure down unless it is a consequence of our ending the ranks; answers whether it was written.
     fn note(&mut self, rank: Option<usize>, cause: Cause) -> bool {
         if !self.ending {

@@ -17,6 +17,15 @@ pub struct Found {
 }
 
 impl Found {
+    /// The memory of a job of which one knows it already, and not who holds it.
+    ///
+    /// # Errors
+    /// The system does not say what file this is.
+    pub fn of(file: File) -> io::Result<Self> {
+        let data = file.metadata()?;
+        Ok(Self { identity: (data.dev(), data.ino()), user: data.uid(), holders: Vec::new(), file })
+    }
+
     /// Whether a process has this memory: as a descriptor, or only mapped, since some programs close what they do not know.
     pub fn is_held_by(&self, pid: u32) -> bool {
         self.holders.contains(&pid)

@@ -205,6 +205,7 @@ fn timeout_ends_the_job_with_124() {
     let done = run(1, "--timeout 200ms", "exec sleep 1000");
     assert_eq!(done.code, 124);
     assert!(done.err.contains("time limit of 0.2 s"), "{}", done.err);
+    assert!(done.err.starts_with("weft run: ranks 0-1: not joined yet\n"), "{}", done.err);
 }
 
 #[test]

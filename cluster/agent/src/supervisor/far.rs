@@ -125,6 +125,7 @@ impl Supervisor {
                 let host = self.host_of(watch);
                 return self.break_down(&format!("the process with the PMIx server of host '{host}' has ended"));
             }
+            Frame::Doing(ref members) => return self.handle_doing(watch, members),
             Frame::Pmix(ref piece) => return self.handle_pmix(watch, piece),
             Frame::Failed { member, ref text } => Some(Message::Failed { rank: member as usize, text: text.clone() }),
             Frame::KeeperGone { pid } => {

@@ -77,6 +77,8 @@ fn every_frame() -> Vec<Frame> {
         Frame::CommandEnded { command: 2, exit: Exit::Code(255) },
         Frame::CommandEnded { command: 2, exit: Exit::Signal(9) },
         Frame::CommandNotStarted { command: 1, errno: 2 },
+        Frame::AskDoing,
+        Frame::Doing(vec![("computing".into(), None), ("blocked in MPI_Recv".into(), Some(1500))]),
     ]
 }
 
@@ -114,11 +116,13 @@ fn bytes_of_the_short_frames() {
         (Frame::Pmix(vec![8, 9]), &[3, 0, 0, 0,  24,  8, 9]),
         (Frame::PmixGone, &[1, 0, 0, 0,  25]),
         (Frame::PmixBegins, &[1, 0, 0, 0,  26]),
+        (Frame::AskDoing, &[1, 0, 0, 0,  28]),
+        (Frame::Doing(vec![("x".into(), None)]), &[11, 0, 0, 0,  29,  1, 0, 0, 0,  1, 0, 0, 0,  b'x',  0]),
     ];
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x08\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x09\0\0\0");
 }
 
 #[rustfmt::skip]

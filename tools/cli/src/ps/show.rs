@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use weft_ranks::{Cpu, Job, Rank, Stage};
+use weft_ranks::{Cpu, Job, Rank, Stage, duration, list, seconds};
 use weft_records::show::bytes;
 
 /// Every job; one with more than `singly` ranks in groups of ranks that do the same.
@@ -61,7 +61,7 @@ fn singles(job: &Job) -> Vec<Row> {
         let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
         let since = rank.blocked.as_ref().filter(|_| rank.is_alive()).map(|b| format!(" for {}", seconds(b.seconds)));
         let known_as = if rank.known_as.is_empty() { String::new() } else { format!(" ({})", rank.known_as) };
-        let doing = doing(rank, true) + &since.unwrap_or_default() + &known_as;
+        let doing = rank.words(true) + &since.unwrap_or_default() + &known_as;
         rows.push([
             rank.rank.to_string(),
             pid,
@@ -79,7 +79,7 @@ fn singles(job: &Job) -> Vec<Row> {
 fn groups(job: &Job) -> Vec<Row> {
     let mut groups: Vec<(String, Vec<&Rank>)> = Vec::new();
     for rank in &job.ranks {
-        let same = doing(rank, false);
+        let same = rank.words(false);
         match groups.iter_mut().find(|(doing, _)| *doing == same) {
             Some((_, ranks)) => ranks.push(rank),
             None => groups.push((same, vec![rank])),
@@ -122,52 +122,6 @@ fn traffic(ranks: &[&Rank]) -> String {
     let counters = ranks.iter().flat_map(|rank| names.map(|name| rank.counters.get(name)));
     let known: Vec<u64> = counters.flatten().copied().collect();
     if known.is_empty() { "-".into() } else { bytes(known.iter().fold(0, |a: u64, b| a.saturating_add(*b))) }
-}
-
-/// What the rank does; with `peer`, with whom.
-fn doing(rank: &Rank, peer: bool) -> String {
-    match (rank.stage, &rank.blocked) {
-        (Stage::Absent, _) => "has not joined".into(),
-        (Stage::Left, _) => format!("has left ({})", rank.left_by),
-        (Stage::Joined, _) if !rank.is_alive() => "died".into(),
-        (Stage::Joined, Some(blocked)) => format!("blocked in {}", blocked.text(peer)),
-        (Stage::Joined, None) if rank.counters.is_empty() => {
-            "shows no status page (WEFT_STATUS=off, or another version of Weft)".into()
-        }
-        (Stage::Joined, None) if rank.cpu == Cpu::Running => "computing".into(),
-        (Stage::Joined, None) => "not waiting for a message".into(),
-    }
-}
-
-/// `0-3,7`
-fn list(ranks: &[u32]) -> String {
-    let mut text = String::new();
-    let mut at = 0;
-    while at < ranks.len() {
-        let first = at;
-        while at + 1 < ranks.len() && ranks[at + 1] == ranks[at] + 1 {
-            at += 1;
-        }
-        let comma = if text.is_empty() { "" } else { "," };
-        let _ = match at - first {
-            0 => write!(text, "{comma}{}", ranks[first]),
-            _ => write!(text, "{comma}{}-{}", ranks[first], ranks[at]),
-        };
-        at += 1;
-    }
-    text
-}
-
-fn seconds(seconds: f64) -> String {
-    if seconds < 10.0 { format!("{seconds:.1} s") } else { duration(Duration::from_secs_f64(seconds)) }
-}
-
-fn duration(time: Duration) -> String {
-    match time.as_secs() {
-        s @ ..60 => format!("{s} s"),
-        s @ 60..3600 => format!("{} min {} s", s / 60, s % 60),
-        s => format!("{} h {} min", s / 3600, s / 60 % 60),
-    }
 }
 
 /// Columns as wide as their widest cell; the last one is left as it is.
@@ -252,14 +206,13 @@ mod tests {
     fn what_happened_to_a_rank_goes_before_what_it_last_said() {
         let mut dead = rank(0, Some("MPI_Recv"));
         dead.cpu = Cpu::Gone;
-        assert_eq!(doing(&dead, true), "died");
+        assert_eq!(dead.words(true), "died");
         dead.stage = Stage::Left;
-        assert!(doing(&dead, true) == "has left (pvm_exit)");
+        assert!(dead.words(true) == "left (pvm_exit)");
     }
 
     #[test]
-    fn sizes_and_times_are_short() {
+    fn sizes_are_short() {
         assert_eq!([bytes(0), bytes(1023), bytes(1536), bytes(u64::MAX)], ["0 B", "1023 B", "1.5 KiB", "16.0 EiB"]);
-        assert_eq!([seconds(0.04), seconds(75.0), seconds(7300.0)], ["0.0 s", "1 min 15 s", "2 h 1 min"]);
     }
 }

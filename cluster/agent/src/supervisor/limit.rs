@@ -1,0 +1,83 @@
+//! The time of a job is over: it is told what each rank did then, and the ranks are ended.
+
+use super::*;
+use crate::TimeLimit;
+use std::collections::BTreeMap;
+use weft_cluster::frame::Frame;
+use weft_cluster::state::EXIT_TIMEOUT;
+use weft_ranks::Doing;
+
+/// How long agents have to say what their ranks do.
+const ANSWERS: Duration = Duration::from_millis(500);
+/// Lines about what ranks do.
+const LINES: usize = 16;
+
+/// How long the job may take, and what its ranks do when that is over.
+pub(super) struct JobLimit {
+    given: Option<TimeLimit>,
+    doing: BTreeMap<u32, Doing>,
+    /// Watches that have not answered.
+    awaited: usize,
+}
+
+impl JobLimit {
+    pub fn new(given: Option<TimeLimit>) -> Self {
+        Self { given, doing: BTreeMap::new(), awaited: 0 }
+    }
+}
+
+impl Supervisor {
+    /// The time is over. What ranks do is asked while all of them still do it.
+    pub(super) fn handle_limit(&mut self) {
+        if !self.is_over() && !self.state.is_ending() {
+            if let Some(members) = &self.members {
+                self.limit.doing = (0..).zip(members.doing()).collect();
+            }
+            for watch in self.watches.iter_mut().filter(|watch| !watch.over) {
+                if let Way::Far { relay, .. } = &mut watch.way {
+                    relay.send(&Frame::AskDoing);
+                    self.limit.awaited += 1;
+                }
+            }
+        }
+        match self.limit.awaited {
+            0 => self.end_by_limit(),
+            _ => self.timers.start(Deadline::Answers, Instant::now() + ANSWERS),
+        }
+    }
+
+    /// An agent has answered.
+    pub(super) fn handle_doing(&mut self, watch: usize, members: &[(String, Option<u64>)]) {
+        if self.limit.awaited == 0 {
+            return;
+        }
+        for (rank, (words, blocked)) in self.watches[watch].ranks.iter().zip(members) {
+            let blocked = blocked.map(|ms| Duration::from_millis(ms).as_secs_f64());
+            self.limit.doing.insert(*rank as u32, Doing { words: words.clone(), blocked });
+        }
+        self.limit.awaited -= 1;
+        if self.limit.awaited == 0 {
+            self.end_by_limit();
+        }
+    }
+
+    pub(super) fn end_by_limit(&mut self) {
+        self.timers.stop(Deadline::Answers);
+        self.limit.awaited = 0;
+        let mut doing = std::mem::take(&mut self.limit.doing);
+        if !self.state.is_ending() {
+            doing.retain(|rank, _| self.state.is_running(*rank as usize));
+            for line in Doing::lines(&doing, LINES) {
+                say(&self.front, line);
+            }
+        }
+        let limit = self.limit.given.as_ref().map_or("", |limit| limit.words.as_str());
+        let decision = self.state.handle_timeout(limit);
+        self.obey(decision);
+        if self.is_over() {
+            // Only what the ranks have spawned still runs.
+            self.spawned.code.get_or_insert(EXIT_TIMEOUT);
+            self.end_ranks();
+        }
+    }
+}
