@@ -12,7 +12,7 @@ pub mod abi;
 mod delivery;
 pub mod phase;
 
-pub use phase::{abort, abort_with, end_process, is_running};
+pub use phase::{abort_with, end_process, is_running};
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
 use crate::comm::{Draft, PREDEFINED};
@@ -62,18 +62,18 @@ fn not_running(call: &'static str) -> ! {
         (BEFORE, _) => "after the last MPI_Session_finalize",
         _ => "after MPI_Finalize",
     };
-    abort_with(Class::Other as i32, &format!("{call} was called {when}"))
+    abort_with(Class::Other as i32, &format!("{call} was called {when}"), crate::errhandler::FATAL)
 }
 
 /// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first one
 /// of them, and where they are all processes, that is the job.
 #[cold]
-pub fn abort_members(comm: usize, code: i32, line: &str) -> ! {
+pub fn abort_members(comm: usize, code: i32, line: &str, handler: &str) -> ! {
     if is_running() && !is_copy() && crate::failure::end_members(comm, code) {
         eprintln!("weft: rank {}: {line}", RANK.load(Ordering::Relaxed));
         end_process(code);
     }
-    abort_with(code, line)
+    abort_with(code, line, handler)
 }
 
 /// Starts the world: its communicators are there afterwards.

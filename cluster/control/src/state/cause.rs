@@ -19,6 +19,9 @@ pub enum Cause {
     Breakdown { reason: String },
 }
 
+/// What our MPI gives as the message of an abort that the program has not called, but an error handler.
+const ERROR_HANDLERS: [&str; 2] = ["MPI_ERRORS_ARE_FATAL", "MPI_ERRORS_ABORT"];
+
 impl Cause {
     /// What the launcher exits with: 1 to 255.
     pub fn exit_code(&self) -> i32 {
@@ -63,6 +66,9 @@ impl std::fmt::Display for Cause {
             }
             Self::NeverInitialised { interface } => {
                 write!(f, "exited without {} while other ranks called it", interface.calls().begin)
+            }
+            Self::Aborted { code, message, .. } if ERROR_HANDLERS.contains(&message.as_str()) => {
+                write!(f, "was ended by an MPI error ({message}) with code {code}")
             }
             Self::Aborted { code, message, interface } => {
                 let why = if message.is_empty() { String::new() } else { format!(": {message}") };

@@ -131,6 +131,15 @@ fn abort_with_code_zero_is_no_success() {
 }
 
 #[test]
+fn what_an_error_handler_ends_has_not_called_abort() {
+    let mut job = running(2);
+    assert_eq!(job.handle_abort(0, 6, "MPI_ERRORS_ARE_FATAL", None), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 6);
+    let line = "rank 0 (pid 100) on h was ended by an MPI error (MPI_ERRORS_ARE_FATAL) with code 6";
+    assert_eq!(job.report()[0], line);
+}
+
+#[test]
 fn timeout_and_insistence_concern_the_whole_job() {
     let mut job = running(1);
     assert_eq!(job.handle_timeout("the time limit of 5 s"), Decision::EndOthers);

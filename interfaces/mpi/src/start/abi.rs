@@ -37,7 +37,7 @@ pub fn finalized() -> Result<i32> {
 }
 
 pub unsafe fn abort(comm: usize, code: i32) -> Result<()> {
-    abort_members(comm, code, &format!("MPI_Abort was called with code {code}"))
+    abort_members(comm, code, &format!("MPI_Abort was called with code {code}"), "")
 }
 
 pub fn is_thread_main() -> Result<i32> {

@@ -46,14 +46,15 @@ pub(super) fn is_copy() -> bool {
     std::process::id() != PROCESS.load(Ordering::Relaxed)
 }
 
-/// Prints one line that says who and why, and ends the job.
+/// Prints one line that says who and why, and ends the job. The launcher is told which error handler does so, unless it is
+/// `MPI_Abort`.
 #[cold]
-pub fn abort_with(code: i32, line: &str) -> ! {
+pub fn abort_with(code: i32, line: &str, handler: &str) -> ! {
     match RANK.load(Ordering::Relaxed) {
         -1 => eprintln!("weft: {line}"),
         rank => eprintln!("weft: rank {rank}: {line}"),
     }
-    abort(code)
+    abort(code, handler)
 }
 
 /// Ends this process alone, with the exit code that an abort has.
@@ -70,11 +71,11 @@ fn status_of(code: i32) -> i32 {
 }
 
 /// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other ranks.
-pub fn abort(code: i32) -> ! {
+fn abort(code: i32, handler: &str) -> ! {
     let status = status_of(code);
     // SAFETY: may be called at any time; output that the program has written so far is not lost.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    weft_fabric::abort(status, "")
+    weft_fabric::abort(status, handler)
 }
 
 /// The thread level as `MPI_INFO_ENV` names it.
