@@ -2,7 +2,9 @@
 
 use crate::api::Waiting;
 use std::cell::UnsafeCell;
+use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_device::shm::Segment;
@@ -144,7 +146,7 @@ impl Status {
     /// Writes who this process is.
     pub fn new(page: Page, rank: u32, size: u32, job: &str, ways: &str) -> Self {
         let status = Self { page };
-        let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
+        let program = std::env::current_exe().map(|path| program(&path, std::env::args_os())).unwrap_or_default();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         status.word(page::RANK).store(rank, Ordering::Relaxed);
         status.word(page::SIZE).store(size, Ordering::Relaxed);
@@ -215,5 +217,51 @@ impl Status {
         sequence.fetch_add(1, Ordering::AcqRel);
         write();
         sequence.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Programs that run what their first argument names.
+const INTERPRETERS: [&str; 7] = ["python", "pypy", "perl", "ruby", "bash", "dash", "sh"];
+
+/// The program, and the script where it is an interpreter: `words` are the command line.
+fn program(path: &Path, words: impl Iterator<Item = OsString>) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let mut program = path.display().to_string();
+    if INTERPRETERS.contains(&bare) {
+        let mut words = words.skip(1).map(|word| word.to_string_lossy().into_owned());
+        // A module is a name behind its option, other options stand alone; a command's text says little.
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-m" => program += &format!(" -m {}", words.next().unwrap_or_default()),
+                "-c" => program += " -c",
+                "-X" | "-W" => {
+                    words.next();
+                    continue;
+                }
+                option if option.starts_with('-') => continue,
+                script => program += &format!(" {script}"),
+            }
+            break;
+        }
+    }
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_named_behind_their_interpreter() {
+        let named = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            program(Path::new(&words[0]), words.clone().into_iter())
+        };
+        assert_eq!(named("/bin/python3.11 -u -X dev heat.py 100"), "/bin/python3.11 heat.py");
+        assert_eq!(named("/bin/python3 -m mpi4py.bench ring"), "/bin/python3 -m mpi4py.bench");
+        assert_eq!(named("/bin/perl -c"), "/bin/perl -c");
+        assert_eq!(named("/bin/bash"), "/bin/bash");
+        assert_eq!(named("/opt/heat 100"), "/opt/heat");
     }
 }
