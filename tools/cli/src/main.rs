@@ -175,7 +175,7 @@ fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = name::of(Path::new(arguments.first().map_or(OsStr::new(""), |name| name)));
     let outcome = match (Language::of_name(&name), name.as_str()) {
-        (Some(language), _) => cc::run(&arguments[1..], language),
+        (Some(language), _) => compile(&arguments[1..], language),
         (None, "mpiexec" | "mpirun") => Ok(mpiexec::main(&name, &arguments[1..])),
         (None, "parallel") => Ok(parallel::main(&name, &arguments[1..])),
         _ => weft(arguments),
@@ -202,9 +202,9 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
         Command::Srun(given) => srun::main("weft srun", &given.arguments),
         Command::Parallel(given) => parallel::main("weft parallel", &given.arguments),
-        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
-        Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
-        Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,
+        Command::Cc(compiler) => compile(&compiler.arguments, Language::C)?,
+        Command::Cxx(compiler) => compile(&compiler.arguments, Language::Cxx)?,
+        Command::Fc(compiler) => compile(&compiler.arguments, Language::Fortran)?,
         Command::Sock(given) => sock::main(given),
         Command::Env(given) => environment::main(&given)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
@@ -237,6 +237,23 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
             0
         }
     })
+}
+
+/// Compiles, or says what there is to say of that: `--help` alone is for us, with anything else for the compiler.
+fn compile(arguments: &[OsString], language: Language) -> Result<i32> {
+    if arguments != ["--help"] {
+        return cc::run(arguments, language);
+    }
+    print!("{}", compiler_help(language));
+    Ok(0)
+}
+
+fn compiler_help(language: Language) -> String {
+    let mut command = Cli::command();
+    command.build();
+    let name = language.command();
+    let described = name.strip_prefix("weft ").and_then(|name| command.find_subcommand_mut(name));
+    described.map(|command| command.render_long_help().to_string()).unwrap_or_default()
 }
 
 /// Stack that the parser is given. It needs more than some users allow (`ulimit -s 64`).
@@ -320,6 +337,17 @@ mod tests {
         let of_others = Cli::try_parse_from(["weft", "run", "--oversubscribe", "true"]).err().expect("unknown option");
         assert!(advice("weft run", &of_others).contains("weft mpiexec"));
         assert!(line.ends_with("a similar argument exists: '--stats'"), "{line}");
+    }
+
+    #[test]
+    fn compilers_have_a_help_of_ours() {
+        for (language, usage) in [(Language::C, "weft cc"), (Language::Cxx, "weft c++"), (Language::Fortran, "weft fc")]
+        {
+            let help = compiler_help(language);
+            for said in [&format!("Usage: {usage} [ARGUMENTS]...")[..], "-showme:link", "the folder", "-v --help"] {
+                assert!(help.contains(said), "{said}: {help}");
+            }
+        }
     }
 
     #[test]

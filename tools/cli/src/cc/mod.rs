@@ -34,7 +34,9 @@ The compiler is cc or c++, or what WEFT_CC or WEFT_CXX says, or what -cc=NAME or
 
 Some arguments are questions, which are answered in place of compiling: -show (or -showme) prints the whole command line, \
 -compile-info and -link-info print that of one step, -showme:compile and -showme:link print what is added, and \
--showme:command, :incdirs, :libdirs, :libs and :version print one thing each.";
+-showme:command, :incdirs, :libdirs, :libs and :version print one thing each.
+
+All other arguments go to the compiler. --help alone prints this; -v --help asks the compiler.";
 
 /// What the manual says of the command for Fortran.
 pub const FORTRAN_ABOUT: &str = "\
@@ -49,7 +51,9 @@ The compiler is gfortran, or what WEFT_FC says, or what -fc=NAME says.
 
 Questions are answered as weft cc does: -show (or -showme) prints the whole command line, -compile-info and -link-info print \
 that of one step, -showme:compile and -showme:link print what is added, and -showme:command, :incdirs, :libdirs, :libs and \
-:version print one thing each.";
+:version print one thing each.
+
+All other arguments go to the compiler. --help alone prints this; -v --help asks the compiler.";
 
 /// What is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +90,8 @@ impl Language {
         }
     }
 
-    fn command(self) -> &'static str {
+    /// What is typed for it.
+    pub fn command(self) -> &'static str {
         match self {
             Language::C => "weft cc",
             Language::Cxx => "weft c++",
