@@ -258,7 +258,7 @@ fn an_unknown_variable_is_told_once_and_the_program_goes_on() {
         let done = finish(command.arg(member()).env(name, value));
         assert_eq!((done.code, done.out.lines().count()), (0, 4), "{launcher}: {}{}", done.out, done.err);
         assert_eq!(done.err.matches(name).count(), 1, "{launcher}: {}", done.err);
-        assert!(done.err.contains("nearest known name is WEFT_SPIN_US"), "{launcher}: {}", done.err);
+        assert!(!done.err.contains("nearest"), "{launcher}: a third of the name differs: {}", done.err);
     }
     let alone = finish(Command::new(member()).env(name, value));
     assert_eq!((alone.code, alone.err.matches(name).count()), (0, 1), "{}", alone.err);

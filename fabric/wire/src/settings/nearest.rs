@@ -1,8 +1,11 @@
 //! The known name that a mistyped one most likely meant.
 
-/// The candidate with the fewest single-character changes from `wrong`, letter case ignored; of equals the first.
+/// The candidate with the fewest single-character changes from `wrong`, letter case ignored; of equals the first. More
+/// than a third of the characters are no typing mistake.
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.into_iter().min_by_key(|candidate| distance(wrong, candidate))
+    let most = ((wrong.chars().count() + 1) / 3).max(1);
+    let measured = candidates.into_iter().map(|candidate| (distance(wrong, candidate), candidate));
+    measured.filter(|(changes, _)| *changes <= most).min_by_key(|(changes, _)| *changes).map(|(_, nearest)| nearest)
 }
 
 /// Levenshtein's distance, one row of the table at a time.
@@ -37,5 +40,8 @@ mod tests {
     fn nearest_is_the_smallest_distance() {
         assert_eq!(nearest("colectives", ["bind", "collectives", "timeout"]), Some("collectives"));
         assert_eq!(nearest("anything", []), None);
+        let far_fetched = nearest("partition", ["action", "bind", "portion"]);
+        assert_eq!((far_fetched, nearest("BND", ["tag", "bind"])), (Some("portion"), Some("bind")));
+        assert_eq!(nearest("rank-file", ["tag-output", "bind"]), None);
     }
 }

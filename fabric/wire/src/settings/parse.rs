@@ -10,10 +10,14 @@ use super::{COUNT, DEFINITIONS, Definition, OTHER_VARIABLES, Origin, PREFIX, nea
 /// A setting that is refused. Blast radius: the process does not start.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingError {
-    #[error("unknown setting --{name} = {value:?} (the nearest known name is {nearest}; `weft info` lists all)")]
-    UnknownFlag { name: String, value: String, nearest: &'static str },
+    #[error("unknown setting --{name} = {value:?} ({}`weft info` lists all)", known(*nearest))]
+    UnknownFlag { name: String, value: String, nearest: Option<&'static str> },
     #[error("setting {}: {source_name} is {value:?}, accepted is: {}{}", definition.name, definition.kind, meant(*nearest))]
     Refused { definition: &'static Definition, source_name: String, value: String, nearest: Option<&'static str> },
+}
+
+fn known(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("the nearest known name is {name}; ")).unwrap_or_default()
 }
 
 fn meant(nearest: Option<&str>) -> String {
@@ -26,13 +30,13 @@ pub struct Unknown {
     pub name: String,
     pub value: String,
     /// The known name that may have been meant.
-    pub nearest: &'static str,
+    pub nearest: Option<&'static str>,
 }
 
 impl std::fmt::Display for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, value, nearest } = self;
-        write!(f, "unknown setting {name} = {value:?} (the nearest known name is {nearest}; `weft info` lists all)")
+        write!(f, "unknown setting {name} = {value:?} ({}`weft info` lists all)", known(*nearest))
     }
 }
 
@@ -53,7 +57,7 @@ pub fn unknown<K: AsRef<OsStr>, V: AsRef<OsStr>>(env: impl IntoIterator<Item = (
     let stranger = |name: &str| known_variables().all(|known| known != name);
     let mut unknown: Vec<Unknown> = named
         .filter(|(name, _)| stranger(name))
-        .map(|(name, value)| Unknown { nearest: nearest(&name, known_variables()).unwrap_or("none"), name, value })
+        .map(|(name, value)| Unknown { nearest: nearest_variable(&name), name, value })
         .collect();
     unknown.sort();
     unknown
@@ -107,7 +111,7 @@ impl Values {
     }
 
     fn refuse_unknown(&mut self, name: &str, value: &str) {
-        let nearest = nearest(name, DEFINITIONS.iter().filter_map(|definition| definition.flag)).unwrap_or("none");
+        let nearest = nearest(name, DEFINITIONS.iter().filter_map(|definition| definition.flag));
         self.errors.push(SettingError::UnknownFlag { name: name.to_owned(), value: value.to_owned(), nearest });
     }
 }
@@ -116,6 +120,16 @@ impl Values {
 fn nearest_word(value: &str, definition: &Definition) -> Option<&'static str> {
     let is_word = value.trim().starts_with(char::is_alphabetic);
     is_word.then(|| nearest(value, definition.kind.words())).flatten()
+}
+
+/// The variable whose name may have been meant; the prefix, which all have, counts for nothing.
+fn nearest_variable(wrong: &str) -> Option<&'static str> {
+    let found = nearest(bare(wrong), known_variables().map(bare))?;
+    known_variables().find(|name| bare(name) == found)
+}
+
+fn bare(variable: &str) -> &str {
+    variable.strip_prefix(PREFIX).unwrap_or(variable)
 }
 
 fn known_variables() -> impl Iterator<Item = &'static str> {

@@ -62,6 +62,8 @@ fn an_unknown_variable_is_no_error_and_is_told_with_the_nearest_name() {
         ]
     );
     assert!(unknown(env)[0].warning().ends_with(" is ignored"));
+    let far = unknown([("WEFT_HOME", "/opt")])[0].to_string();
+    assert_eq!(far, "unknown setting WEFT_HOME = \"/opt\" (`weft info` lists all)", "nothing is near");
 }
 
 #[test]

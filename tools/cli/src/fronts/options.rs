@@ -52,8 +52,8 @@ pub struct Given<B: 'static> {
 /// What is wrong with an option.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The name, and the nearest one, both with their dashes.
-    Unknown { option: String, nearest: String },
+    /// The name, and one that is near, both with their dashes.
+    Unknown { option: String, nearest: Option<String> },
     /// In a line.
     Other(String),
 }
@@ -160,8 +160,8 @@ impl<B> Table<B> {
     fn unknown(&self, option: &str) -> Wrong {
         let name = option.trim_start_matches('-');
         let names = self.all().flat_map(|known| known.names.split(' '));
-        let nearest = nearest(name, names).unwrap_or_default();
-        Wrong::Unknown { option: option.to_owned(), nearest: self.dashed(nearest, option.starts_with("--")) }
+        let nearest = nearest(name, names).map(|nearest| self.dashed(nearest, option.starts_with("--")));
+        Wrong::Unknown { option: option.to_owned(), nearest }
     }
 
     fn dashed(&self, name: &str, two: bool) -> String {
@@ -200,8 +200,9 @@ fn cut_short(word: &str) -> (&str, Option<&str>) {
 }
 
 /// All unknown options in one line.
-pub fn unknown_ones(unknown: &[(String, String)], help: &str) -> String {
-    let list: Vec<_> = unknown.iter().map(|(option, near)| format!("'{option}' (nearest: {near})")).collect();
+pub fn unknown_ones(unknown: &[(String, Option<String>)], help: &str) -> String {
+    let near = |near: &Option<String>| near.as_ref().map(|near| format!(" (nearest: {near})")).unwrap_or_default();
+    let list: Vec<_> = unknown.iter().map(|(option, nearest)| format!("'{option}'{}", near(nearest))).collect();
     let (word, is) = if list.len() == 1 { ("option", "is") } else { ("options", "are") };
     format!("{word} {} {is} not known; {help} shows those that are", list.join(", "))
 }
@@ -255,7 +256,9 @@ mod tests {
 
     #[test]
     fn slips_say_what_is_missing_and_what_is_near() {
-        let unknown = |option: &str, nearest: &str| Wrong::Unknown { option: option.into(), nearest: nearest.into() };
+        let unknown =
+            |option: &str, near: &str| Wrong::Unknown { option: option.into(), nearest: Some(near.to_owned()) };
+        assert_eq!(read(&ONE, "--foo"), Err(Wrong::Unknown { option: "--foo".into(), nearest: None }));
         assert_eq!(read(&ONE, "--map-bi x"), Err(unknown("--map-bi", "--map-by")));
         assert_eq!(read(&SHORT, "--lable"), Err(unknown("--lable", "--label")));
         assert_eq!(read(&SHORT, "-label"), Ok((3, vec![], 1)), "letters share a dash");
