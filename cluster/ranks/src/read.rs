@@ -19,6 +19,9 @@ pub struct Job {
     /// Why its ranks cannot be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
+    /// The virtual machine of PVM whose tasks its ranks are: its name, empty where it is the one without a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     pub ranks: Vec<Rank>,
 }
 
@@ -73,7 +76,7 @@ const ATTEMPTS: usize = 8;
 impl Job {
     pub fn read(found: &Found) -> Self {
         let nameless = || found.holders.first().map_or_else(String::new, |pid| format!("pid-{pid}"));
-        let mut job = Self { name: nameless(), started_ns: 0, unreadable: None, ranks: Vec::new() };
+        let mut job = Self { name: nameless(), started_ns: 0, unreadable: None, machine: None, ranks: Vec::new() };
         let mut head = [0; 64];
         let heading = found.file.read_exact_at(&mut head, 0).map(|()| Heading::parse(&head));
         let geometry = match heading {
@@ -107,6 +110,7 @@ impl Job {
             let names = pages().map(|(_, page)| page.known_as).filter(|name| !name.is_empty());
             rank.known_as = names.collect::<Vec<_>>().join("; ");
         }
+        job.machine = job.ranks.iter().find_map(|rank| rank.task()).map(|(_, machine)| machine.to_owned());
         job
     }
 }
@@ -219,6 +223,12 @@ impl Blocked {
 }
 
 impl Rank {
+    /// The task of PVM that it is, and the name of its virtual machine, which may have none.
+    pub fn task(&self) -> Option<(&str, &str)> {
+        let task = self.known_as.split("; ").find_map(|name| name.strip_prefix("task "))?;
+        Some(task.split_once(" of machine ").unwrap_or((task, "")))
+    }
+
     /// Whether it takes part, and its process lives.
     pub fn is_alive(&self) -> bool {
         self.stage == Stage::Joined && !matches!(self.cpu, Cpu::Gone | Cpu::Zombie)

@@ -19,6 +19,7 @@ use weft_fabric::spawn::find_weft;
 use weft_ports::{InterfaceName, Peer};
 use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::code;
+use weft_pvm_machine::door::MACHINE_VARIABLE;
 use weft_pvm_machine::frame::{Answer, ByteString, Identity, Introduction, Request};
 
 /// Tells a process that it was started as this task.
@@ -50,7 +51,7 @@ impl PvmLibrary {
             Ok((client, identity)) => {
                 FABRIC.with_both(|endpoint, wakes| {
                     wakes.daemon = Some(client.descriptor());
-                    endpoint.set_known_as(&format!("task t{:x}", identity.tid));
+                    endpoint.set_known_as(&format!("task t{:x}{}", identity.tid, of_machine()));
                 });
                 pvmmytid.store(identity.tid, Ordering::Relaxed);
                 if identity.context != 0 {
@@ -125,6 +126,12 @@ impl PvmLibrary {
         pvmmytid.store(-1, Ordering::Relaxed);
         told.map(drop)
     }
+}
+
+/// What tells the machine from the user's others, where it has a name.
+fn of_machine() -> String {
+    let name = std::env::var(MACHINE_VARIABLE).unwrap_or_default();
+    if name.is_empty() { name } else { format!(" of machine {name}") }
 }
 
 /// Opens the fabric.

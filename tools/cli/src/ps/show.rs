@@ -11,17 +11,33 @@ pub fn text(jobs: &[Job], singly: usize) -> String {
         return "no jobs of this user are running on this host\n".into();
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    jobs.iter().map(|job| job_text(job, singly, now)).collect::<Vec<_>>().join("\n")
+    gathered(jobs).iter().map(|job| job_text(job, singly, now)).collect::<Vec<_>>().join("\n")
+}
+
+/// The jobs, where those whose ranks are tasks of one virtual machine are together.
+fn gathered(jobs: &[Job]) -> Vec<Job> {
+    let mut all: Vec<Job> = Vec::new();
+    for job in jobs {
+        match all.iter_mut().find(|other| job.machine.is_some() && other.machine == job.machine) {
+            Some(machine) => machine.ranks.extend(job.ranks.iter().cloned()),
+            None => all.push(job.clone()),
+        }
+    }
+    all
 }
 
 fn job_text(job: &Job, singly: usize, now: Duration) -> String {
-    let mut text = format!("job {}", job.name);
+    let (mut text, one) = match job.machine.as_deref() {
+        None => (format!("job {}", job.name), "rank"),
+        Some("") => ("virtual machine of PVM".to_owned(), "task"),
+        Some(name) => (format!("virtual machine {name} of PVM"), "task"),
+    };
     if let Some(why) = &job.unreadable {
         let _ = writeln!(text, " cannot be shown: {why}");
         return text;
     }
     let count = job.ranks.len();
-    let _ = write!(text, ", {count} rank{}", if count == 1 { "" } else { "s" });
+    let _ = write!(text, ", {count} {one}{}", if count == 1 { "" } else { "s" });
     if job.started_ns > 0 {
         let _ = write!(text, ", since {}", duration(now.saturating_sub(Duration::from_nanos(job.started_ns))));
     }
@@ -36,18 +52,30 @@ fn job_text(job: &Job, singly: usize, now: Duration) -> String {
 
 /// The programs with their ranks, in the order of the first.
 fn programs(job: &Job) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<u32>)> = Vec::new();
+    let mut found: Vec<(&str, Vec<&Rank>)> = Vec::new();
     for rank in job.ranks.iter().filter(|rank| !rank.program.is_empty()) {
         match found.iter_mut().find(|(program, _)| *program == rank.program) {
-            Some((_, ranks)) => ranks.push(rank.rank),
-            None => found.push((&rank.program, vec![rank.rank])),
+            Some((_, ranks)) => ranks.push(rank),
+            None => found.push((&rank.program, vec![rank])),
         }
     }
     match found.as_slice() {
         [(program, _)] => vec![(*program).to_owned()],
-        several => several.iter().map(|(program, ranks)| format!("{}: {program}", list(ranks))).collect(),
+        several => several.iter().map(|(program, ranks)| format!("{}: {program}", called(ranks))).collect(),
     }
 }
+
+/// Who they are: numbers of ranks, or the first of tasks.
+fn called(ranks: &[&Rank]) -> String {
+    match ranks.iter().map(|rank| rank.task().map(|(task, _)| task)).collect::<Option<Vec<&str>>>() {
+        None => list(&ranks.iter().map(|rank| rank.rank).collect::<Vec<u32>>()),
+        Some(tasks) if tasks.len() > TASKS => tasks[..TASKS].join(",") + ",...",
+        Some(tasks) => tasks.join(","),
+    }
+}
+
+/// So many tasks of a group are named.
+const TASKS: usize = 3;
 
 type Row = [String; 7];
 
@@ -56,14 +84,16 @@ fn heading(first: &str, second: &str) -> Row {
 }
 
 fn singles(job: &Job) -> Vec<Row> {
-    let mut rows = vec![heading("rank", "pid")];
+    let mut rows = vec![heading(if job.machine.is_some() { "task" } else { "rank" }, "pid")];
     for rank in &job.ranks {
         let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
         let since = rank.blocked.as_ref().filter(|_| rank.is_alive()).map(|b| format!(" for {}", seconds(b.seconds)));
-        let known_as = if rank.known_as.is_empty() { String::new() } else { format!(" ({})", rank.known_as) };
+        let names: Vec<&str> =
+            rank.known_as.split("; ").filter(|name| !name.is_empty() && !name.starts_with("task ")).collect();
+        let known_as = if names.is_empty() { String::new() } else { format!(" ({})", names.join("; ")) };
         let doing = rank.words(true) + &since.unwrap_or_default() + &known_as;
         rows.push([
-            rank.rank.to_string(),
+            called(&[rank]),
             pid,
             cpu(rank).into(),
             count(rank, "sends"),
@@ -86,9 +116,8 @@ fn groups(job: &Job) -> Vec<Row> {
         }
     }
     groups.sort_by_key(|(_, ranks)| std::cmp::Reverse(ranks.len()));
-    let mut rows = vec![heading("ranks", "which")];
+    let mut rows = vec![heading(if job.machine.is_some() { "tasks" } else { "ranks" }, "which")];
     for (doing, ranks) in groups {
-        let which: Vec<u32> = ranks.iter().map(|rank| rank.rank).collect();
         let waits = ranks.iter().filter(|rank| rank.is_alive()).filter_map(|rank| rank.blocked.as_ref());
         let longest =
             waits.map(|blocked| blocked.seconds).fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))));
@@ -98,7 +127,7 @@ fn groups(job: &Job) -> Vec<Row> {
             |name| ranks.iter().filter_map(|rank| rank.counters.get(name)).fold(0u64, |a, b| a.saturating_add(*b));
         rows.push([
             ranks.len().to_string(),
-            list(&which),
+            called(&ranks),
             format!("{running} running"),
             sum("sends").to_string(),
             sum("receives").to_string(),
@@ -170,7 +199,7 @@ mod tests {
     }
 
     fn job(ranks: Vec<Rank>) -> Job {
-        Job { name: "9-f".into(), started_ns: 0, unreadable: None, ranks }
+        Job { name: "9-f".into(), started_ns: 0, unreadable: None, machine: None, ranks }
     }
 
     #[test]
@@ -200,6 +229,22 @@ mod tests {
             "{shown}"
         );
         assert!(line("2  5,31").contains("MPI_Recv, tag 7"), "{shown}");
+    }
+
+    #[test]
+    fn tasks_of_one_virtual_machine_are_shown_together() {
+        let task = |number: u32, machine: &str| {
+            let known_as = format!("task t4000{number}{machine}");
+            let ranks = vec![Rank { known_as, pid: number, ..rank(0, None) }];
+            Job { machine: ranks[0].task().map(|(_, machine)| machine.to_owned()), ..job(ranks) }
+        };
+        let shown = text(&[task(1, ""), job(vec![rank(0, None)]), task(2, ""), task(1, " of machine x")], 16);
+        let [first, second, third] = shown.split("\n\n").collect::<Vec<_>>()[..] else { panic!("{shown}") };
+        assert!(first.starts_with("virtual machine of PVM, 2 tasks, 6 messages"), "{shown}");
+        let line = |start: &str| first.lines().any(|line| line.starts_with(start));
+        assert!(line("  t40001  1 ") && line("  t40002  2 "), "{shown}");
+        assert!(second.starts_with("job 9-f, 1 rank,"), "{shown}");
+        assert!(third.starts_with("virtual machine x of PVM, 1 task,"), "{shown}");
     }
 
     #[test]
