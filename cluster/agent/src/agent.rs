@@ -25,7 +25,6 @@ use std::time::Duration;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_cluster::usage::NOBODY;
 use weft_kernel::EventLoop;
-use weft_ranks::Doing;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, Settings};
 
@@ -423,9 +422,7 @@ impl Agent {
             Frame::Kill => self.tell(Message::Kill),
             Frame::AskDoing => {
                 let doing = self.members.as_ref().map_or_else(Vec::new, Members::doing);
-                let doing =
-                    doing.into_iter().map(|Doing { words, blocked }| (words, blocked.map(|s| (s * 1e3) as u64)));
-                self.relay.send(&Frame::Doing(doing.collect()));
+                self.relay.send(&Frame::Doing(doing));
             }
             Frame::Pmix(piece) => self.pmix.iter_mut().for_each(|server| server.tell(piece)),
             _ => self.relay.break_off("the launcher said what means nothing here"),

@@ -7,6 +7,7 @@ use crate::sys;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 use weft_cluster::usage::SentBytes;
 use weft_ranks::{Doing, Found, Rank};
 use weft_wire::interface::InterfaceName;
@@ -64,10 +65,12 @@ impl Members {
         Some(sent)
     }
 
-    /// What each member does.
-    pub fn doing(&self) -> Vec<Doing> {
-        let found = self.segment.try_clone().and_then(Found::of);
-        found.map_or_else(|_| Vec::new(), |found| weft_ranks::Job::read(&found).ranks.iter().map(Rank::doing).collect())
+    /// What each member does, and the milliseconds that it has been blocked there.
+    pub fn doing(&self) -> Vec<(String, Option<u64>)> {
+        let Ok(found) = self.segment.try_clone().and_then(Found::of) else { return Vec::new() };
+        let milliseconds = |time: Duration| time.as_millis() as u64;
+        let told = |Doing { words, blocked }| (words, blocked.map(milliseconds));
+        weft_ranks::Job::read(&found).ranks.iter().map(Rank::doing).map(told).collect()
     }
 
     /// The interfaces in whose sections anything stands in the pages of a member: most programs use one or none.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What a rank does, and for how many seconds it has been blocked there.
+/// What a rank does, and how long it has been blocked there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doing {
     pub words: String,
-    pub blocked: Option<f64>,
+    pub blocked: Option<Duration>,
 }
 
 impl Rank {
@@ -30,33 +30,35 @@ impl Rank {
     }
 
     pub fn doing(&self) -> Doing {
-        let blocked = self.blocked.as_ref().filter(|_| self.is_alive()).map(|blocked| blocked.seconds);
+        let blocked = self.blocked.as_ref().filter(|_| self.is_alive());
+        let blocked = blocked.map(|blocked| Duration::from_secs_f64(blocked.seconds));
         Doing { words: self.words(true), blocked }
     }
 }
 
 impl Doing {
-    /// What ranks do, a line for those that do the same, in the order of their first. Of more than `most` lines the last
-    /// counts the ranks that are left.
+    /// What ranks do, a line for those that do the same, in the order of their first. Of more than `most` lines the
+    /// last one counts the ranks that are left.
     pub fn lines(ranks: &BTreeMap<u32, Self>, most: usize) -> Vec<String> {
-        let mut groups: Vec<(&str, Vec<u32>, Option<f64>)> = Vec::new();
+        let mut groups: Vec<(&str, Vec<u32>, Option<Duration>)> = Vec::new();
         for (rank, Self { words, blocked }) in ranks {
             match groups.iter_mut().find(|(same, ..)| same == words) {
                 Some((_, members, longest)) => {
                     members.push(*rank);
-                    *longest = longest.zip(*blocked).map(|(a, b)| a.max(b));
+                    *longest = (*longest).max(*blocked);
                 }
                 None => groups.push((words, vec![*rank], *blocked)),
             }
         }
         let shown = if groups.len() > most { most - 1 } else { most };
         let others: usize = groups.iter().skip(shown).map(|(_, members, _)| members.len()).sum();
-        let line = |(words, members, longest): &(&str, Vec<u32>, Option<f64>)| {
+        let line = |(words, members, longest): &(&str, Vec<u32>, Option<Duration>)| {
             let [many, up_to] = if members.len() > 1 { ["s", "up to "] } else { [""; 2] };
-            let time = longest.map(|longest| format!(" for {up_to}{}", seconds(longest))).unwrap_or_default();
+            let time =
+                longest.map(|longest| format!(" for {up_to}{}", seconds(longest.as_secs_f64()))).unwrap_or_default();
             format!("rank{many} {}: {words}{time}", list(members))
         };
-        let rest = (others > 0).then(|| format!("and {others} others, which weft ps would show"));
+        let rest = (others > 0).then(|| format!("and {others} others"));
         groups.iter().take(shown).map(line).chain(rest).collect()
     }
 }
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     fn doing(words: &str, blocked: Option<f64>) -> Doing {
-        Doing { words: words.into(), blocked }
+        Doing { words: words.into(), blocked: blocked.map(Duration::from_secs_f64) }
     }
 
     #[test]
@@ -111,7 +113,7 @@ mod tests {
             "rank 2: computing",
         ];
         assert_eq!(Doing::lines(&ranks, 3), expected);
-        assert_eq!(Doing::lines(&ranks, 2)[1], "and 3 others, which weft ps would show");
+        assert_eq!(Doing::lines(&ranks, 2)[1], "and 3 others");
     }
 
     #[test]

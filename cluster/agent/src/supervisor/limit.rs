@@ -24,19 +24,30 @@ impl JobLimit {
     pub fn new(given: Option<TimeLimit>) -> Self {
         Self { given, doing: BTreeMap::new(), awaited: 0 }
     }
+
+    /// What the members of a host do, which are these ranks.
+    fn take_in(&mut self, ranks: &[usize], members: &[(String, Option<u64>)]) {
+        for (rank, (words, blocked)) in ranks.iter().zip(members) {
+            let blocked = blocked.map(Duration::from_millis);
+            self.doing.insert(*rank as u32, Doing { words: words.clone(), blocked });
+        }
+    }
 }
 
 impl Supervisor {
     /// The time is over. What ranks do is asked while all of them still do it.
     pub(super) fn handle_limit(&mut self) {
-        if !self.is_over() && !self.state.is_ending() {
-            if let Some(members) = &self.members {
-                self.limit.doing = (0..).zip(members.doing()).collect();
-            }
+        if !self.state.is_ending() {
             for watch in self.watches.iter_mut().filter(|watch| !watch.over) {
-                if let Way::Far { relay, .. } = &mut watch.way {
-                    relay.send(&Frame::AskDoing);
-                    self.limit.awaited += 1;
+                match &mut watch.way {
+                    Way::Near { .. } => {
+                        let doing = self.members.as_ref().map_or_else(Vec::new, Members::doing);
+                        self.limit.take_in(&watch.ranks, &doing);
+                    }
+                    Way::Far { relay, .. } => {
+                        relay.send(&Frame::AskDoing);
+                        self.limit.awaited += 1;
+                    }
                 }
             }
         }
@@ -51,10 +62,7 @@ impl Supervisor {
         if self.limit.awaited == 0 {
             return;
         }
-        for (rank, (words, blocked)) in self.watches[watch].ranks.iter().zip(members) {
-            let blocked = blocked.map(|ms| Duration::from_millis(ms).as_secs_f64());
-            self.limit.doing.insert(*rank as u32, Doing { words: words.clone(), blocked });
-        }
+        self.limit.take_in(&self.watches[watch].ranks, members);
         self.limit.awaited -= 1;
         if self.limit.awaited == 0 {
             self.end_by_limit();

@@ -46,8 +46,8 @@ pub(super) fn is_copy() -> bool {
     std::process::id() != PROCESS.load(Ordering::Relaxed)
 }
 
-/// Prints one line that says who and why, and ends the job. The launcher is told which error handler does so, unless it is
-/// `MPI_Abort`.
+/// Prints one line that says who and why, and ends the job. The launcher is told which error handler does so, and
+/// nothing of `MPI_Abort`.
 #[cold]
 pub fn abort_with(code: i32, line: &str, handler: &str) -> ! {
     match RANK.load(Ordering::Relaxed) {
