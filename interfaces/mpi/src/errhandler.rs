@@ -77,9 +77,6 @@ pub enum On {
     Made(usize),
 }
 
-/// What the launcher is told of who ends the job.
-pub(crate) const FATAL: &str = "MPI_ERRORS_ARE_FATAL";
-
 /// Reports `error` of the function `call` to the right error handler; what the call then returns.
 ///
 /// Runs the program's handler: the monitor must not be held.
@@ -103,7 +100,7 @@ pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
 /// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
-        Handler::Initial | Handler::Fatal => crate::start::abort_with(code, line, FATAL),
+        Handler::Initial | Handler::Fatal => crate::start::abort_with(code, line, crate::start::FATAL),
         Handler::Abort => crate::start::abort_members(object, code, line, "MPI_ERRORS_ABORT"),
         Handler::Return => recent::remember(code, line),
         Handler::User { function, kind } => {

@@ -12,6 +12,7 @@ pub mod abi;
 mod delivery;
 pub mod phase;
 
+pub(crate) use phase::FATAL;
 pub use phase::{abort_with, end_process, is_running};
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
@@ -62,7 +63,7 @@ fn not_running(call: &'static str) -> ! {
         (BEFORE, _) => "after the last MPI_Session_finalize",
         _ => "after MPI_Finalize",
     };
-    abort_with(Class::Other as i32, &format!("{call} was called {when}"), crate::errhandler::FATAL)
+    abort_with(Class::Other as i32, &format!("{call} was called {when}"), FATAL)
 }
 
 /// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first one

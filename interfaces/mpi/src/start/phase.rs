@@ -46,6 +46,9 @@ pub(super) fn is_copy() -> bool {
     std::process::id() != PROCESS.load(Ordering::Relaxed)
 }
 
+/// The error handler that ends the job, as the launcher is told.
+pub(crate) const FATAL: &str = "MPI_ERRORS_ARE_FATAL";
+
 /// Prints one line that says who and why, and ends the job. The launcher is told which error handler does so, and
 /// nothing of `MPI_Abort`.
 #[cold]
