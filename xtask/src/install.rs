@@ -1,6 +1,8 @@
 //! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
 
 mod interfaces;
+mod mpi_pages;
+mod mpi_text;
 mod overview;
 mod pages;
 
@@ -79,6 +81,7 @@ fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     interfaces::ALL.iter().try_for_each(|interface| place_interface(interface, &built, prefix, symbols))?;
     python(prefix)?;
+    mpi_pages::write(&prefix.join("share/man"))?;
     manual(prefix)
 }
 

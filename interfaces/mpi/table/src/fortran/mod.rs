@@ -6,6 +6,9 @@
 mod constants;
 mod modules;
 pub mod rules;
+mod synopsis;
+
+pub use synopsis::synopsis;
 
 use std::path::Path;
 

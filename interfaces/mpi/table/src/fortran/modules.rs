@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Module {
+pub enum Module {
     /// Handles are integers.
     Mpi,
     /// Handles are types.
@@ -183,7 +183,7 @@ fn imports(given: &[Argument], module: Module, c_pointer: bool) -> String {
     names.join(", ")
 }
 
-fn declaration(function: &Function, argument: &Argument, module: Module, c_pointer: bool) -> String {
+pub fn declaration(function: &Function, argument: &Argument, module: Module, c_pointer: bool) -> String {
     let name = &argument.name;
     let kind = |width: Width| if width == Width::Default { "integer" } else { "integer(KIND=8)" };
     let handle = |kind: &str| if module == Module::F08 { format!("type(MPI_{kind})") } else { "integer".to_owned() };

@@ -61,10 +61,12 @@ pub struct Argument {
 /// The functions that Fortran has. Tools have C, and so have conversions of handles.
 pub fn functions(table: &Table) -> impl Iterator<Item = &Function> {
     let chapters = table.chapters.iter().flat_map(|chapter| &chapter.functions);
-    chapters.filter(|function| {
-        let name = &*function.name;
-        !(name.starts_with("MPI_T_") || name.ends_with("_toint") || name.ends_with("_fromint"))
-    })
+    chapters.filter(|function| has_fortran(&function.name))
+}
+
+/// Whether Fortran has a function of this name.
+pub fn has_fortran(function: &str) -> bool {
+    !(function.starts_with("MPI_T_") || function.ends_with("_toint") || function.ends_with("_fromint"))
 }
 
 /// Whether a function is one of MPI 1 whose successor takes wider values; `mpi_f08` has none of them.
