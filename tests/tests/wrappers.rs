@@ -200,7 +200,7 @@ fn manual_pages_and_completions_are_installed() {
     let share = tree().join("share");
     let page = fs::read_to_string(share.join("man/man1/weft.1")).unwrap();
     assert!(page.contains("WEFT_EAGER_BYTES"), "{page}");
-    for file in ["man/man1/mpicc.1", "man/man1/weft-cc.1", "zsh/site-functions/_weft"] {
+    for file in ["man/man1/mpicc.1", "man/man1/weft-cc.1", "man/man8/weftd.8", "zsh/site-functions/_weft"] {
         assert!(share.join(file).metadata().is_ok_and(|file| file.len() > 0), "{file}");
     }
 }

@@ -179,6 +179,9 @@ fn manual(prefix: &Path) -> Result<()> {
     let man = prefix.join("share/man/man1");
     fs::create_dir_all(&man)?;
     Program::new(&weft).args([Path::new("man"), &man]).run()?;
+    let man = prefix.join("share/man/man8");
+    fs::create_dir_all(&man)?;
+    Program::new(prefix.join("bin/weftd")).args([Path::new("man"), &man]).run()?;
     let completions = [
         ("bash", "share/bash-completion/completions/weft"),
         ("zsh", "share/zsh/site-functions/_weft"),

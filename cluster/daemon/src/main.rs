@@ -33,6 +33,7 @@ mod launcher;
 mod local;
 mod log;
 mod logs;
+mod manual;
 mod orders;
 mod page;
 mod ranks;
@@ -114,6 +115,9 @@ enum DaemonCommand {
     /// Give jobs their turns.
     #[command(hide = true)]
     Turns,
+    /// Write the manual page.
+    #[command(hide = true)]
+    Man { folder: PathBuf },
     /// Start a command on a host of a job.
     #[command(hide = true)]
     Enter {
@@ -133,6 +137,7 @@ fn main() {
             match (given.command, given.serve) {
                 (Some(DaemonCommand::Door), _) => door::serve().await.map(|()| 0),
                 (Some(DaemonCommand::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
+                (Some(DaemonCommand::Man { folder }), _) => manual::write(&folder).map(|()| 0),
                 (Some(DaemonCommand::Turns), _) => turns::slicer::serve().map(|()| 0),
                 (None, Some(given)) => serve(given).await.map(|()| 0),
                 (None, None) => bail!("it is not said which cluster: weftd FILE"),
