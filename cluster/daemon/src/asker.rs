@@ -2,6 +2,7 @@
 
 use crate::between::Asker;
 use crate::launcher::{start_of, uids_of};
+use crate::log;
 use anyhow::{Context, Result};
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use std::cell::RefCell;
@@ -22,9 +23,17 @@ pub struct Askers {
     known: RefCell<HashMap<(u32, u32), (Names, Instant)>>,
     /// How many connections each user has.
     pub connections: RefCell<HashMap<u32, usize>>,
+    refusals: RefCell<log::Refusals>,
 }
 
 impl Askers {
+    /// Writes into the log that a user is refused something for lack of rights, and answers the reason.
+    pub fn refuse(&self, user: &str, reason: String) -> String {
+        let line = self.refusals.borrow_mut().line(user, &reason, Instant::now());
+        line.into_iter().for_each(log::say);
+        reason
+    }
+
     /// Who is at the other end.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ impl Beginning {
         let (text, cluster) = match read(file) {
             Ok(read) => read,
             Err(mistakes) => {
-                let Some(mut last) = last_good(file, name, state) else { bail!(mistakes.join("\nweftd: ")) };
+                let Some(mut last) = last_good(file, name, state) else { bail!(mistakes.join("\n")) };
                 let version = last.cluster.version;
                 last.trouble = Some(format!("{}; the last good one, version {version}, is used", mistakes[0]));
                 return Ok(last);

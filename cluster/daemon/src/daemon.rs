@@ -142,6 +142,13 @@ impl Daemon {
         }
     }
 
+    /// Says as what it has begun.
+    pub fn say_begun(&self) {
+        let (Me { member, user, .. }, cluster, weft) = (&self.me, self.cluster(), env!("CARGO_PKG_VERSION"));
+        let (name, version) = (&cluster.name, cluster.version);
+        log::say(format!("begins as '{member}' of cluster '{name}', version {version}, user '{user}', weft {weft}"));
+    }
+
     /// Lets the servers know soon.
     pub fn tell_of_change(&self) {
         self.changed.notify_one();

@@ -4,6 +4,7 @@ use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
 use crate::home::JobHosts;
 use crate::jobs::MOST_JOBS;
+use crate::log;
 use anyhow::{Context, Result, anyhow};
 use blake2::{Blake2s256, Digest};
 use std::rc::Rc;
@@ -177,7 +178,7 @@ impl Daemon {
             Demand::Finished { most, .. } => ClusterReply::Records(self.ended_everywhere(asker, most).await),
             Demand::Page => self.page_address(),
             Demand::Database if !self.me.file.may_read(asker) => {
-                ClusterReply::Refused(format!("'{}' is not for user '{}'", self.me.file.path.display(), asker.user))
+                self.forbid(asker, format!("'{}' is not for user '{}'", self.me.file.path.display(), asker.user))
             }
             Demand::Database => {
                 let (file, text) = (self.me.file.path.clone(), self.cluster.borrow().1.clone());
@@ -188,14 +189,20 @@ impl Daemon {
                 ClusterReply::Refused(format!("its cluster '{}' has another key", self.cluster_name()))
             }
             Demand::Stop if !asker.is_root() && asker.uid != self.me.uid => {
-                ClusterReply::Refused(format!("user '{}' may not end it", asker.user))
+                self.forbid(asker, format!("user '{}' may not end it", asker.user))
             }
             Demand::Stop => {
+                log::say(format!("user '{}' ends it (weft cluster stop)", asker.user));
                 self.stop.notify_one();
                 ClusterReply::Done
             }
             Demand::Begin { .. } | Demand::Place(_) => ClusterReply::Refused("this is not asked here".to_owned()),
         }
+    }
+
+    /// Refuses what a user has no right to.
+    fn forbid(&self, asker: &Asker, reason: String) -> ClusterReply {
+        ClusterReply::Refused(self.askers.refuse(&asker.user, reason))
     }
 
     /// Whether this is the cluster's key. Of how much of it is right the time that this takes says nothing.
@@ -223,7 +230,7 @@ impl Daemon {
         }
         let running = self.home.job(number).ok_or_else(|| format!("no job {job} runs"))?;
         if !running.is_of(asker) {
-            return Err(format!("job {job} is not yours"));
+            return Err(self.askers.refuse(&asker.user, format!("job {job} is not yours")));
         }
         running.signal(signal, asker).map_err(|error| format!("job {job}: {error}"))
     }
@@ -264,7 +271,7 @@ impl Daemon {
                 Err(error) => ClusterReply::Refused(format!("{error:#}")),
             },
             Demand::Drain { .. } if !asker.is_root() && asker.user != self.me.user => {
-                ClusterReply::Refused(format!("user '{}' may not drain '{}'", asker.user, self.me.member))
+                self.forbid(asker, format!("user '{}' may not drain '{}'", asker.user, self.me.member))
             }
             Demand::Drain { slots: Some(slots), .. } if slots > self.usual_slots() => ClusterReply::Refused(format!(
                 "{slots} slots for '{}', which has {} in the file of cluster '{}'",
@@ -273,6 +280,8 @@ impl Daemon {
                 self.cluster_name()
             )),
             Demand::Drain { slots, .. } => {
+                let has = slots.map_or("those of the file".to_owned(), |slots| slots.to_string());
+                log::say(format!("slots from now on: {has}, by user '{}' (weft drain)", asker.user));
                 self.set_slots(slots);
                 ClusterReply::Done
             }

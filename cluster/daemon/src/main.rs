@@ -130,6 +130,8 @@ enum DaemonCommand {
 
 fn main() {
     let given = DaemonArguments::parse();
+    // A command of a user's job tells the user, who needs no time.
+    let is_for_a_job = matches!(given.command, Some(DaemonCommand::Enter { .. }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("no event loop").and_then(|runtime| {
         let local = tokio::task::LocalSet::new();
@@ -148,7 +150,11 @@ fn main() {
         done
     });
     std::process::exit(done.unwrap_or_else(|error| {
-        eprintln!("weftd: {error:#}");
+        let told = format!("{error:#}");
+        match is_for_a_job {
+            true => eprintln!("weftd: {told}"),
+            false => told.lines().for_each(log::say),
+        }
         1
     }))
 }
@@ -178,18 +184,20 @@ async fn serve(given: ServeArguments) -> Result<()> {
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
     serve_page(&daemon, page, given.page_token.as_deref()).await?;
+    daemon.say_begun();
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         () = accept_clients(&daemon, clients) => {}
         () = accept_others(&daemon, others) => {}
-        _ = ends.recv() => {}
-        _ = hangs.recv() => {}
+        _ = ends.recv() => log::say("was sent SIGTERM"),
+        _ = hangs.recv() => log::say("was sent SIGINT"),
         () = daemon.stop.notified() => {
             // The one who has asked hears it.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
     daemon.alive.leave(&sockets).await;
+    log::say("ends; jobs go on");
     Ok(())
 }
 

@@ -255,7 +255,8 @@ impl Daemon {
             cluster.partition(placing.partition.as_deref()).map_err(|error| anyhow!("partition {error}"))?;
         let (name, limits) = (&partition.name, &partition.limits);
         if !asker.is_root() && !partition.admits(&asker.user, &asker.groups) {
-            bail!("partition '{name}' is not for user '{}'", asker.user);
+            let reason = format!("partition '{name}' is not for user '{}'", asker.user);
+            bail!("{}", self.askers.refuse(&asker.user, reason));
         }
         let map: Map = placing.map.parse()?;
         let ranks = placing.ranks.unwrap_or_else(|| partition.most_ranks());

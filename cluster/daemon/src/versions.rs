@@ -3,6 +3,7 @@
 use crate::between::Response;
 use crate::daemon::{Daemon, names};
 use crate::file::{DATABASE, tag_of};
+use crate::log;
 use std::rc::Rc;
 use weft_database::Cluster;
 
@@ -26,6 +27,7 @@ impl Daemon {
     }
 
     pub fn set_cluster(self: &Rc<Self>, cluster: Cluster, text: String) {
+        log::say(format!("uses version {} of cluster '{}' from now on", cluster.version, cluster.name));
         self.keep(|records| records.remember(DATABASE, &text));
         for member in names(&self.cluster()).into_iter().filter(|name| cluster.member(name).is_none()) {
             self.give_up(&member);

@@ -1,9 +1,13 @@
 //! The loop that tells who is alive ([`crate::alive`]).
 
 use crate::daemon::Daemon;
+use crate::log;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::UdpSocket;
+use weft_database::Cluster;
+use weft_membership::{MemberChange, MemberId};
 
 /// Names of members are looked up again so often.
 const LOOK_UP: Duration = Duration::from_secs(30);
@@ -14,11 +18,13 @@ const MOST_BYTES: usize = 2048;
 pub async fn watch(daemon: Rc<Daemon>, sockets: Rc<Vec<UdpSocket>>) {
     let looking_up = tokio::task::spawn_local(look_up(Rc::clone(&daemon)));
     let alive = &daemon.alive;
+    let mut missing = MissingMembers::default();
     let mut place = [0; MOST_BYTES];
     loop {
         alive.send(&sockets).await;
-        let is_news = std::iter::from_fn(|| alive.machine.borrow_mut().poll_event()).count() > 0;
-        if is_news {
+        let news: Vec<MemberChange> = std::iter::from_fn(|| alive.machine.borrow_mut().poll_event()).collect();
+        if !news.is_empty() {
+            news.into_iter().filter_map(|change| missing.line(&daemon.cluster(), change)).for_each(log::say);
             daemon.decide();
         }
         let due = alive.machine.borrow().poll_timeout();
@@ -41,6 +47,27 @@ pub async fn watch(daemon: Rc<Daemon>, sockets: Rc<Vec<UdpSocket>>) {
         if looking_up.is_finished() {
             return;
         }
+    }
+}
+
+/// Members that were there and are not.
+#[derive(Default)]
+struct MissingMembers(HashSet<MemberId>);
+
+impl MissingMembers {
+    /// What the log says of a change. That each member is heard for the first time it does not say.
+    fn line(&mut self, cluster: &Cluster, change: MemberChange) -> Option<String> {
+        let (member, what) = match change {
+            MemberChange::Alive { member, .. } => (member, self.0.remove(&member).then_some("is back")?),
+            MemberChange::Suspect { member, .. } => (member, "is silent: it gets nothing new"),
+            MemberChange::Dead { member, .. } => (member, "is dead: its daemon has ended in order"),
+            MemberChange::Restarted { member, .. } => (member, "was taken for dead by others, and goes on"),
+        };
+        if matches!(change, MemberChange::Suspect { .. } | MemberChange::Dead { .. }) {
+            self.0.insert(member);
+        }
+        let name = cluster.members.iter().map(|one| &one.name).find(|name| MemberId::of(name) == member)?;
+        Some(format!("member '{name}' {what}"))
     }
 }
 
@@ -70,10 +97,33 @@ async fn look_up(daemon: Rc<Daemon>) {
         let cluster = daemon.cluster();
         for member in &cluster.members {
             if let Some(address) = daemon.addresses_of(&member.name).await.ok().and_then(|all| all.first().copied()) {
-                daemon.alive.addresses.borrow_mut().insert(weft_membership::MemberId::of(&member.name), address);
+                daemon.alive.addresses.borrow_mut().insert(MemberId::of(&member.name), address);
             }
         }
         daemon.alive.changed.notify_one();
         tokio::time::sleep(LOOK_UP).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_goes_and_comes_back_is_told_and_who_comes_first_is_not() {
+        let text = "name = \"lab\"\nversion = 1\n[[member]]\nname = \"a\"\n";
+        let cluster = weft_database::read(text).expect("a cluster");
+        let (mut missing, member) = (MissingMembers::default(), MemberId::of("a"));
+        let mut line = |change| missing.line(&cluster, change);
+        let alive = MemberChange::Alive { member, incarnation: 1 };
+        assert_eq!(line(alive), None);
+        let silent = line(MemberChange::Suspect { member, incarnation: 1, since_ns: 0 });
+        assert_eq!(silent.as_deref(), Some("member 'a' is silent: it gets nothing new"));
+        assert_eq!(line(alive).as_deref(), Some("member 'a' is back"));
+        let dead = line(MemberChange::Dead { member, incarnation: 1 });
+        assert_eq!(dead.as_deref(), Some("member 'a' is dead: its daemon has ended in order"));
+        assert_eq!(line(alive).as_deref(), Some("member 'a' is back"));
+        let stranger = MemberChange::Dead { member: MemberId::of("b"), incarnation: 1 };
+        assert_eq!(line(stranger), None);
     }
 }

@@ -128,12 +128,18 @@ fn wait_for(mut child: Child, log: &Path) -> Result<i32, Slips> {
             return Ok(0);
         }
         if let Ok(Some(status)) = child.try_wait() {
-            let said = std::fs::read(log).ok().and_then(|said| line(&said, true));
+            let said = std::fs::read(log).ok().and_then(|said| line(&said, true)).map(|said| without_time(&said));
             return Err(vec![said.unwrap_or_else(|| format!("the daemon has ended ({status})"))]);
         }
         std::thread::sleep(LOOK);
     }
     Err(vec![format!("the daemon has not answered within {} s; see '{}'", PATIENCE.as_secs(), log.display())])
+}
+
+/// A line of the log as it is told at once.
+fn without_time(line: &str) -> String {
+    let stamped = line.split_once(' ').filter(|(time, _)| weft_database::read_moment(time).is_some());
+    stamped.map_or(line, |(_, rest)| rest).to_owned()
 }
 
 /// Ends the daemon of this host, if it is of this cluster, whose key comes from standard input.
@@ -179,4 +185,15 @@ pub fn socket_unit() -> Result<i32, Slips> {
         weft_requests::client::socket_name(0)
     );
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_told_without_its_time() {
+        assert_eq!(without_time("2026-11-27T09:00:00Z weftd: no key"), "weftd: no key");
+        assert_eq!(without_time("weftd: no key"), "weftd: no key");
+    }
 }
