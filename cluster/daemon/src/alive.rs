@@ -31,6 +31,8 @@ pub struct Alive {
     pub addresses: RefCell<HashMap<MemberId, SocketAddr>>,
     pub begun: Instant,
     pub changed: Notify,
+    /// Why members are not there that are not, as far as that is known.
+    pub unreached: RefCell<HashMap<MemberId, String>>,
 }
 
 impl Alive {
@@ -45,6 +47,7 @@ impl Alive {
             addresses: RefCell::default(),
             begun: Instant::now(),
             changed: Notify::new(),
+            unreached: RefCell::default(),
         }
     }
 

@@ -47,6 +47,7 @@ mod seen;
 mod server;
 mod telling;
 mod turns;
+mod unreached;
 mod versions;
 mod view;
 mod watching;
@@ -183,6 +184,7 @@ async fn serve(given: ServeArguments) -> Result<()> {
         Daemon::new(Me { member, uid, user, key, file: DatabaseFile::new(file, trouble) }, cluster, text, records)?;
     tokio::task::spawn_local(Rc::clone(&daemon).tell());
     tokio::task::spawn_local(watching::watch(Rc::clone(&daemon), Rc::clone(&sockets)));
+    tokio::task::spawn_local(unreached::look_for_reasons(Rc::clone(&daemon)));
     serve_page(&daemon, page, given.page_token.as_deref()).await?;
     daemon.say_begun();
     let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

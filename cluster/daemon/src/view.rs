@@ -59,6 +59,7 @@ impl Daemon {
         let member = |member: &weft_database::Member| {
             let (standing, since) = self.alive.standing(&member.name);
             let said = heard.get(&member.name);
+            let of_said = || said.and_then(|report| report.trouble.clone().or_else(|| self.other_text(report)));
             MemberView {
                 name: member.name.clone(),
                 standing,
@@ -67,7 +68,7 @@ impl Daemon {
                 usual_slots: member.slots,
                 used: orders.used(&member.name),
                 load: said.map(|report| report.load.clone()),
-                trouble: said.and_then(|report| report.trouble.clone().or_else(|| self.other_text(report))),
+                trouble: self.why_missing(&member.name).or_else(of_said),
             }
         };
         let partition = |partition: &weft_database::Partition| PartitionView {

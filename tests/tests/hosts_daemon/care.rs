@@ -1,10 +1,11 @@
 //! What who looks after a cluster meets: jobs to be ended, files with mistakes, another cluster on the same hosts.
 
-use super::{Lab, MEMBERS, queued, refused, said, used};
+use super::{Lab, MEMBERS, queued, refused, said, tree, used};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_job_that_is_killed_is_told_by_whom_and_so_is_one_that_waits() {
@@ -99,4 +100,58 @@ fn a_broken_file_stops_no_work_where_a_daemon_has_the_last_good_one() {
     let refused = refused(lab.weft(1, &reserve).output().expect("started"));
     assert!(refused.contains("lab.toml', line "), "{refused}");
     assert_eq!(fs::read_to_string(lab.file()).expect("read"), broken);
+}
+
+#[test]
+fn the_log_has_what_happens_with_its_time_and_a_missing_member_is_shown_with_the_reason() {
+    let mut lab = Lab::with_daemons("users = [\"ann\"]");
+    let log = |lab: &Lab, what: &str| {
+        lab.until(what, |_| fs::read_to_string(lab.said_by(1)).expect("read").contains(what));
+    };
+    let third = lab.hosts.name(3);
+    lab.stop(3);
+    log(&lab, &format!("weftd: member '{third}' is dead: its daemon has ended in order"));
+    lab.start(3);
+    log(&lab, &format!("weftd: member '{third}' is back"));
+    lab.kill(3);
+    log(&lab, &format!("weftd: member '{third}' is silent"));
+    let mut command = lab.on(1, "setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(tree().join("bin/weft"));
+    refused(
+        command.args(["run", "--partition", "all", "true"]).env("HOME", "/").current_dir("/").output().expect("run"),
+    );
+    log(&lab, "weftd: user 'nobody' is refused: partition 'all' is not for user 'nobody'");
+    let text = fs::read_to_string(lab.file()).expect("read").replace("version = 1", "version = 2");
+    fs::write(lab.file(), text + "[[member]]\nname = \"nosuch.invalid\"\n").expect("written");
+    log(&lab, "weftd: uses version 2 of cluster 'lab' from now on");
+    let trouble = |view: &Value, at: usize| view["members"][at]["trouble"].as_str().unwrap_or_default().to_owned();
+    lab.until("the reasons are shown", |view| {
+        trouble(view, 2).contains("Connection refused") && trouble(view, 3).starts_with("has no address")
+    });
+    lab.stop(1);
+    let log = fs::read_to_string(lab.said_by(1)).expect("read");
+    let is_stamped =
+        |line: &str| line.starts_with("20") && line.get(19..).is_some_and(|rest| rest.starts_with("Z weftd: "));
+    assert!(log.lines().all(is_stamped) && log.ends_with("weftd: ends; jobs go on\n"), "{log}");
+}
+
+#[test]
+fn a_daemon_that_cannot_begin_says_at_once_why() {
+    let lab = Lab::with_daemons("");
+    let state = lab.folder.path().join("state");
+    let begin = |file: &str, member: usize| {
+        let (begun, name) = (Instant::now(), lab.hosts.name(member));
+        let mut command = lab.on(1, tree().join("bin/weftd").to_str().expect("text"));
+        command.arg(lab.folder.path().join(file)).args(["--name", &name, "--state"]).arg(&state);
+        let told = refused(command.output().expect("started"));
+        assert!(begun.elapsed() < Duration::from_secs(4) && told.lines().count() == 1, "{told}");
+        told
+    };
+    let missing = begin("nosuch.toml", 1);
+    assert!(missing.contains("nosuch.toml', No such file or directory"), "{missing}");
+    let twice = begin("lab.toml", 1);
+    assert!(twice.contains("a daemon of this member runs already"), "{twice}");
+    fs::write(lab.folder.path().join("broken.toml"), "name = \"lab\"\n[[member]\n").expect("written");
+    let broken = begin("broken.toml", 1);
+    assert!(broken.contains("broken.toml', line 2"), "{broken}");
 }
