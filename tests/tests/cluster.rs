@@ -111,7 +111,7 @@ fn a_partition_bounds_its_jobs_and_gives_them_its_devices() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("a job may have 2 there"), "{}", text(&refused.stderr));
     let checked = weft(folder.path()).args(["cluster", "check"]).env("WEFT_LAUNCH", "false {host}").output();
-    assert!(said(&checked.expect("started")).contains("1 members, 2 partitions"), "this host needs no launch command");
+    assert!(said(&checked.expect("started")).contains("1 member, 2 partitions"), "this host needs no launch command");
     let shown = said(&weft(folder.path()).args(["cluster", "show"]).output().expect("started"));
     assert!(shown.contains("net  up to 2 ranks on localhost, devices tcp"), "{shown}");
 }
@@ -234,4 +234,24 @@ fn a_file_is_taken_if_it_is_newer_and_sound() {
     }
     let kept = std::fs::read_to_string(folder.path().join("weft/lab.toml")).expect("it is there");
     assert_eq!(kept, file(4, "lab"));
+}
+
+#[test]
+fn users_that_nobody_knows_are_told_and_programs_are_answered_in_json() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let run = |words: &[&str]| weft(folder.path()).arg("cluster").args(words).output().expect("started");
+    let json = |output: &Output| serde_json::from_str::<serde_json::Value>(&said(output)).expect("JSON");
+    assert!(said(&run(&["check"])).ends_with(": version 1, 1 member, 1 partition\n"));
+    let warning = "weft cluster: warning: reservation 'course': user 'nosuch' is not known on this host\n";
+    let made = run(&["reserve", "course", "--for", "1h", "--users", "root,nosuch"]);
+    assert_eq!(text(&made.stderr), warning);
+    assert!(said(&made).contains("for root nosuch"));
+    let all = json(&run(&["reserve", "--json"]));
+    assert_eq!((&all[0]["name"], &all[0]["users"][1]), (&"course".into(), &"nosuch".into()));
+    assert_eq!(all[0]["until"].as_u64(), all[0]["from"].as_u64().map(|from| from + 3600));
+    let checked = run(&["check", "--json"]);
+    assert_eq!(text(&checked.stderr), warning);
+    let all = json(&checked);
+    assert_eq!((&all["version"], &all["members"], &all["found"]), (&2.into(), &1.into(), &serde_json::Value::Null));
 }

@@ -131,9 +131,17 @@ pub fn main(Command::Check(given): Command) -> i32 {
 }
 
 /// Looks at hosts that are reached so.
-pub fn look_at(names: Vec<String>, launch: Launch) -> i32 {
-    let given = Arguments { launch: Some(launch.to_string()), ..Arguments::default() };
-    tell(&names, &launch, &given)
+pub fn look_at(names: &[String], launch: &Launch) -> i32 {
+    tell(names, launch, &Arguments::through(launch))
+}
+
+/// The same for programs: whether all is good, and what was found.
+///
+/// # Errors
+/// This program cannot be read.
+pub fn find(names: &[String], launch: &Launch) -> Result<(bool, serde_json::Value), String> {
+    let checked = check(names, launch, &Arguments::through(launch)).map_err(|error| format!("{error:#}"))?;
+    Ok((checked.is_good(), serde_json::to_value(&checked).map_err(|error| error.to_string())?))
 }
 
 /// How many cores each of these hosts has, or why that is not known.
@@ -173,6 +181,10 @@ fn tell(names: &[String], launch: &Launch, given: &Arguments) -> i32 {
 }
 
 impl Arguments {
+    fn through(launch: &Launch) -> Self {
+        Self { launch: Some(launch.to_string()), ..Self::default() }
+    }
+
     fn read(&self) -> Result<(Vec<String>, Launch), Vec<String>> {
         let hosts = match &self.hostfile {
             None => parse_list(&self.hosts.join(",")).map_err(|error| vec![error.to_string()])?,
@@ -260,6 +272,8 @@ fn distance(job: &[String], with_filter: bool) -> Found<Distance> {
     if std::env::var_os(MODE.0).is_none() {
         process.env(MODE.0, MODE.1);
     }
+    // It is no job of anybody's, of which a daemon would keep a record.
+    process.env(weft_requests::client::VARIABLE, "off");
     let output = match process.args(&job[1..]).output() {
         Ok(output) => output,
         Err(error) => return Found::Bad(error.to_string()),

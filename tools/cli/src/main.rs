@@ -8,6 +8,7 @@ mod ask;
 mod cc;
 mod closed;
 mod cluster;
+mod counted;
 mod defaults;
 mod environment;
 mod fronts;

@@ -141,7 +141,7 @@ impl UsedTimes {
         let whose = if self.jobs > 0 { "largest rank" } else { "largest process" };
         text += &format!("peak\t{} ({whose})\n", bytes(self.peak_bytes));
         if by_host {
-            let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+            use crate::counted::counted;
             text += &format!("jobs\t{}, {}\n", self.jobs, counted(self.ranks, "rank"));
             for (name, HostTotal { ranks, user_us, system_us, peak_bytes }) in &self.hosts {
                 let [user, system] = [user_us, system_us].map(|us| *us as f64 / 1e6);

@@ -2,7 +2,9 @@
 
 use super::draft::{EditLock, EditedDraft};
 use super::file::{self, Slips};
+use super::known::warn_of_unknown;
 use super::{FRONT, InitArguments};
+use crate::counted::counted;
 use crate::hosts;
 use crate::reach::launch_of_environment;
 use std::fs;
@@ -41,7 +43,8 @@ pub fn init(given: InitArguments) -> Result<i32, Slips> {
     file::understand(&path, &text)?;
     file::write(&path, &text).map_err(|error| slip(format!("'{}': {error}", path.display())))?;
     let slots: usize = members.iter().map(|member| member.slots).sum();
-    println!("{}: cluster {}, {} members with {slots} slots", path.display(), given.name, members.len());
+    let (count, slots) = (counted(members.len(), "member"), counted(slots, "slot"));
+    println!("{}: cluster {}, {count} with {slots}", path.display(), given.name);
     Ok(0)
 }
 
@@ -63,6 +66,7 @@ pub fn edit() -> Result<i32, Slips> {
         let Err(mut slips) = file::understand(&draft.path, &text) else {
             let cluster = replace(&path, &before, &text).map_err(|why| [why, slip(unchanged())].concat())?;
             draft.remove();
+            warn_of_unknown(&cluster.partitions, &cluster.reservations);
             println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
             return Ok(0);
         };

@@ -9,10 +9,12 @@ mod daemons;
 mod draft;
 mod export;
 pub mod file;
+mod known;
 mod members;
 mod reserve;
 mod show;
 
+use crate::counted::counted;
 use crate::reach::are_here;
 use crate::{EXIT_USAGE, hosts};
 use file::{ClusterFile, Slips, launch_of};
@@ -41,6 +43,9 @@ pub enum ClusterCommand {
         /// Look at the file only
         #[arg(long)]
         offline: bool,
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show members and partitions.
     Show {
@@ -99,7 +104,7 @@ pub struct InitArguments {
 pub fn main(command: ClusterCommand) -> i32 {
     let done = match command {
         ClusterCommand::Init(given) => change::init(given),
-        ClusterCommand::Check { offline } => check(offline),
+        ClusterCommand::Check { offline, json } => check(offline, json),
         ClusterCommand::Show { json } => show::show(json),
         ClusterCommand::Edit => change::edit(),
         ClusterCommand::Reserve(given) => reserve::reserve(&given),
@@ -120,14 +125,23 @@ pub fn main(command: ClusterCommand) -> i32 {
     })
 }
 
-fn check(offline: bool) -> Result<i32, Slips> {
+fn check(offline: bool, json: bool) -> Result<i32, Slips> {
     let ClusterFile { path, cluster, .. } = file::find()?;
-    let counts = (cluster.members.len(), cluster.partitions.len());
-    println!("{}: version {}, {} members, {} partitions", path.display(), cluster.version, counts.0, counts.1);
+    let (version, members, partitions) = (cluster.version, cluster.members.len(), cluster.partitions.len());
+    let names: Vec<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
+    known::warn_of_unknown(&cluster.partitions, &cluster.reservations);
     // Jobs on this host alone are started without a launch command.
-    if offline || are_here(&cluster.hosts()) {
-        return Ok(0);
+    let launch = if offline || are_here(&cluster.hosts()) { None } else { Some(launch_of(&cluster)?) };
+    if !json {
+        let counts = format!("{}, {}", counted(members, "member"), counted(partitions, "partition"));
+        println!("{}: version {version}, {counts}", path.display());
+        return Ok(launch.map_or(0, |launch| hosts::look_at(&names, &launch)));
     }
-    let names = cluster.members.iter().map(|member| member.name.clone()).collect();
-    Ok(hosts::look_at(names, launch_of(&cluster)?))
+    let found = launch.map(|launch| hosts::find(&names, &launch)).transpose().map_err(|error| vec![error])?;
+    let all = serde_json::json!({
+        "file": path, "version": version, "members": members, "partitions": partitions,
+        "found": found.as_ref().map(|(_, found)| found),
+    });
+    println!("{all:#}");
+    Ok(i32::from(found.is_some_and(|(is_good, _)| !is_good)))
 }

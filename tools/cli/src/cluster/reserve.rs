@@ -4,14 +4,19 @@
 
 use super::change::replace;
 use super::file::{self, ClusterFile, Slips};
+use super::known::warn_of_unknown;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weft_cluster::hosts::Host;
 use weft_database::{Cluster, Reservation, read_time, show_moment, show_time};
 
 #[derive(clap::Args)]
 pub struct ReserveArguments {
     /// What the reservation is called; without a name, all are shown
     name: Option<String>,
+    /// Write JSON
+    #[arg(long, conflicts_with = "name")]
+    json: bool,
     /// Take it out of the file
     #[arg(long, requires = "name", conflicts_with_all = ["partition", "members", "slots", "from", "until", "lasts", "users"])]
     remove: bool,
@@ -41,6 +46,10 @@ pub struct ReserveArguments {
 pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
     let Some(name) = &given.name else {
         let ClusterFile { cluster, .. } = file::find_used()?;
+        if given.json {
+            println!("{:#}", as_json(&cluster));
+            return Ok(0);
+        }
         lines(&cluster, now()).iter().for_each(|line| println!("{line}"));
         return Ok(0);
     };
@@ -75,7 +84,10 @@ pub fn reserve(given: &ReserveArguments) -> Result<i32, Slips> {
     file::understand(&path, &draft)?;
     let cluster = replace(&path, &text, &draft)?;
     match cluster.reservations.iter().find(|one| one.name == *name) {
-        Some(one) => println!("{}", line(one, now)),
+        Some(one) => {
+            warn_of_unknown(&[], std::slice::from_ref(one));
+            println!("{}", line(one, now));
+        }
         None => println!("reservation {name} is out"),
     }
     println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
@@ -96,7 +108,7 @@ fn wanted(given: &ReserveArguments, name: &str, cluster: &Cluster, now: u64) -> 
     let names = || partition.hosts.iter().map(|host| host.name.clone()).collect();
     // The file says what a member has; here it is named only.
     let named = if given.slots.is_some() { Vec::new() } else { given.members.clone().unwrap_or_else(names) };
-    let hosts = named.into_iter().map(|name| weft_cluster::hosts::Host { name, slots: 0 }).collect();
+    let hosts = named.into_iter().map(|name| Host { name, slots: 0 }).collect();
     let (name, partition, users) = (name.to_owned(), partition.name.clone(), given.users.clone());
     Ok(Reservation { name, partition, slots: given.slots, hosts, from, until, users })
 }
@@ -126,7 +138,19 @@ fn moment(option: &str, text: &str, now: u64) -> Result<u64, String> {
     read.filter(|_| !text.trim().is_empty()).ok_or_else(|| format!("{option} '{text}': {allowed}"))
 }
 
-/// The reservations of a cluster in words, those that are over included.
+/// The reservations of a cluster, those that are over included.
+pub fn as_json(cluster: &Cluster) -> serde_json::Value {
+    let host = |host: &Host| serde_json::json!({ "name": host.name, "slots": host.slots });
+    let one = |one: &Reservation| {
+        serde_json::json!({
+            "name": one.name, "partition": one.partition, "from": one.from, "until": one.until, "users": one.users,
+            "hosts": one.hosts.iter().map(host).collect::<Vec<_>>(),
+        })
+    };
+    cluster.reservations.iter().map(one).collect()
+}
+
+/// The same in words.
 pub fn lines(cluster: &Cluster, now: u64) -> Vec<String> {
     if cluster.reservations.is_empty() {
         return vec![format!("cluster {} has no reservations", cluster.name)];

@@ -1,8 +1,9 @@
 //! What a cluster is, for people and for programs.
 
 use super::file::{self, ClusterFile, Slips};
+use crate::counted::counted;
 use weft_cluster::hosts::Host;
-use weft_database::{Cluster, Member, Partition, Reservation, SchedulingPolicy, show_time};
+use weft_database::{Cluster, Member, Partition, SchedulingPolicy, show_time};
 
 pub fn show(json: bool) -> Result<i32, Slips> {
     let ClusterFile { path, cluster, .. } = file::find_used()?;
@@ -34,7 +35,7 @@ pub fn show(json: bool) -> Result<i32, Slips> {
 fn of_member(member: &Member) -> String {
     let mut words = vec![match member.slots {
         0 => "0 slots, drained".to_owned(),
-        slots => format!("{slots} slots"),
+        slots => counted(slots, "slot"),
     }];
     words.extend(member.cores.map(|cores| format!("{cores} cores")));
     let addresses: Vec<String> = member.addresses.iter().map(ToString::to_string).collect();
@@ -45,7 +46,7 @@ fn of_member(member: &Member) -> String {
 
 fn of_partition(partition: &Partition) -> String {
     let names: Vec<&str> = partition.hosts.iter().map(|host| host.name.as_str()).collect();
-    let mut words = vec![format!("up to {} ranks on {}", partition.most_ranks(), names.join(", "))];
+    let mut words = vec![format!("up to {} on {}", counted(partition.most_ranks(), "rank"), names.join(", "))];
     let limits = &partition.limits;
     words.extend(limits.time.map(|time| format!("up to {}", show_time(time))));
     words.extend(limits.processes.map(|most| format!("{most} processes a host")));
@@ -77,16 +78,10 @@ fn as_json(cluster: &Cluster) -> serde_json::Value {
             "processes": limits.processes, "highest": limits.highest, "exclusive": limits.exclusive,
         })
     };
-    let reservation = |one: &Reservation| {
-        serde_json::json!({
-            "name": one.name, "partition": one.partition, "from": one.from, "until": one.until, "users": one.users,
-            "hosts": one.hosts.iter().map(host).collect::<Vec<_>>(),
-        })
-    };
     serde_json::json!({
         "name": cluster.name, "version": cluster.version, "servers": cluster.servers, "port": cluster.port,
         "slice_ms": cluster.slice_ms,
-        "reservations": cluster.reservations.iter().map(reservation).collect::<Vec<_>>(),
+        "reservations": super::reserve::as_json(cluster),
         "members": cluster.members.iter().map(member).collect::<Vec<_>>(),
         "partitions": cluster.partitions.iter().map(partition).collect::<Vec<_>>(),
     })

@@ -37,7 +37,7 @@ fn job_text(job: &Job, singly: usize, now: Duration) -> String {
         return text;
     }
     let count = job.ranks.len();
-    let _ = write!(text, ", {count} {one}{}", if count == 1 { "" } else { "s" });
+    let _ = write!(text, ", {}", crate::counted::counted(count, one));
     if job.started_ns > 0 {
         let _ = write!(text, ", since {}", duration(now.saturating_sub(Duration::from_nanos(job.started_ns))));
     }
