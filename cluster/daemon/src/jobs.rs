@@ -69,6 +69,7 @@ impl Daemon {
             size: about.ranks,
             hosts: place.hosts,
             since: now(),
+            until: None,
             priority: place.priority,
             id: about.id.clone(),
             ranks: Vec::new(),

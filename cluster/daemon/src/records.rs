@@ -271,6 +271,7 @@ mod tests {
             size: 2,
             hosts: vec![("node1".to_owned(), 2)],
             since: 7,
+            until: None,
             priority: 0,
             id: "12-f".to_owned(),
             ranks: Vec::new(),

@@ -76,6 +76,7 @@ impl Daemon {
             members: partition.hosts.iter().map(|host| host.name.clone()).collect(),
             slots: partition.slots(),
             used: partition.hosts.iter().map(|host| orders.used(&host.name).min(host.slots)).sum(),
+            seconds: partition.limits.time.map(|time| time.as_secs()),
         };
         let queued = |(before, wish): (usize, &crate::orders::JobWish)| QueuedView {
             job: wish.job.clone(),
@@ -95,7 +96,8 @@ impl Daemon {
             until: one.until,
         };
         let jobs = heard.values().flat_map(|report| &report.jobs);
-        let mut jobs: Vec<JobView> = jobs.map(|running| running.view.clone()).collect();
+        let mut jobs: Vec<JobView> =
+            jobs.map(|running| JobView { until: running.until, ..running.view.clone() }).collect();
         jobs.sort_by_key(|job| job.since);
         ClusterView {
             cluster: cluster.name.clone(),

@@ -48,7 +48,7 @@ pub fn view(hosts: usize, seconds: u64) -> ClusterView {
         let own = &members[from..to];
         let members = own.iter().map(|member| member.name.clone()).collect();
         let (slots, used) = (own.iter().map(|member| member.slots).sum(), own.iter().map(|member| member.used).sum());
-        PartitionView { name: name.to_owned(), members, slots, used }
+        PartitionView { name: name.to_owned(), members, slots, used, seconds: None }
     };
     let partitions =
         vec![partition("batch", 0, hosts), partition("fast", 0, hosts / 3), partition("night", hosts / 2, hosts)];
@@ -113,6 +113,7 @@ fn jobs(chance: &mut Fortune, names: &[String], seconds: u64) -> Vec<JobView> {
             size: count * per_host,
             hosts,
             since: NOW + seconds - 60 - chance.below(20_000),
+            until: None,
             priority: 0,
             id: format!("{}-5eed", 3000 + jobs.len()),
             ranks,

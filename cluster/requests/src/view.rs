@@ -76,6 +76,9 @@ pub struct PartitionView {
     pub members: Vec<String>,
     pub slots: usize,
     pub used: usize,
+    /// How long a job may take there, where that is bounded.
+    #[serde(default)]
+    pub seconds: Option<u64>,
 }
 
 /// Slots that are kept for users.
@@ -118,6 +121,9 @@ pub struct JobView {
     pub hosts: Vec<(String, usize)>,
     /// Seconds since 1970.
     pub since: u64,
+    /// When it is ended at the latest, in seconds since 1970, where it or its partition says so.
+    #[serde(default)]
+    pub until: Option<u64>,
     pub priority: i32,
     /// Its launcher's name of it, by which `weft ps` calls it on its hosts; empty where that is not known.
     #[serde(default)]

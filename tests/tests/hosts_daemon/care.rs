@@ -35,7 +35,7 @@ fn a_job_is_ended_in_order_when_the_time_of_its_partition_is_over() {
     let mut command = lab.weft(1, &["run", "--partition", "all", "--map", "host", "-n", "2", "sleep", "1000"]);
     let told = refused(command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("started"));
     assert!(told.contains("the job took longer than the 1s of partition 'all'"), "{told}");
-    lab.until("it is over", |view| used(view) == 0);
+    lab.until("it is over", |view| used(view) == 0 && view["partitions"][0]["seconds"] == 1);
     let records = said(lab.weft(1, &["jobs", "--json"]).output().expect("started"));
     let records: Value = serde_json::from_str(&records).expect("JSON");
     assert_eq!(records[0]["cause"], "the job took longer than the 1s of partition 'all'");

@@ -2,6 +2,7 @@
 
 use crate::EXIT_USAGE;
 use crate::cluster::file;
+use crate::counted::counted;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
 use weft_database::show_moment;
@@ -79,7 +80,7 @@ pub fn drain(given: &DrainArguments) -> Result<i32> {
     let slots = (!given.undo).then_some(given.slots);
     let demand = Demand::Drain { member: given.member.clone(), slots };
     done(daemon()?.ask(&demand)?)?;
-    let takes = slots.map_or("as many ranks as the cluster's file says".to_owned(), |slots| format!("{slots} ranks"));
+    let takes = slots.map_or("as many ranks as the cluster's file says".to_owned(), |slots| counted(slots, "rank"));
     println!("{} takes {takes} from now on; what runs there goes on", given.member);
     Ok(0)
 }
@@ -182,7 +183,8 @@ fn member_line(member: &MemberView, width: usize) -> String {
     format!("{:width$}  {standing:9}  {slots:>5}  {load}{trouble}", member.name)
 }
 
-fn reservation_line(one: &ReservationView) -> String {
+/// A reservation in words.
+pub fn reservation_line(one: &ReservationView) -> String {
     let hosts: Vec<String> = one.hosts.iter().map(|(name, slots)| format!("{name}:{slots}")).collect();
     let users = if one.users.is_empty() { "nobody".to_owned() } else { one.users.join(" ") };
     let (from, until) = (show_moment(one.from), show_moment(one.until));

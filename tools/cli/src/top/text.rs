@@ -1,6 +1,7 @@
 //! A view as text, for a pipe.
 
 use super::state::{alike, blocked, ranges, span, word};
+use crate::counted::counted;
 use std::fmt::Write as _;
 use weft_requests::ClusterView;
 
@@ -12,13 +13,18 @@ pub fn of(view: &ClusterView) -> String {
     let width = view.partitions.iter().map(|part| part.name.len()).max().unwrap_or(0);
     text.push_str("\npartitions\n");
     for part in &view.partitions {
-        let _ =
-            writeln!(text, "  {:width$}  {}/{} slots, {} hosts", part.name, part.used, part.slots, part.members.len());
+        let hosts = counted(part.members.len(), "host");
+        let _ = write!(text, "  {:width$}  {}/{} slots, {hosts}", part.name, part.used, part.slots);
+        let most = part.seconds.map_or_else(String::new, |most| format!(", jobs up to {}", span(most)));
+        let _ = writeln!(text, "{most}");
+    }
+    for one in &view.reservations {
+        let _ = writeln!(text, "  {}", crate::ask::reservation_line(one));
     }
     let _ = writeln!(text, "\nqueue: {}", view.queue.len());
     for job in &view.queue {
         let (waited, partition) = (span(view.time.saturating_sub(job.since)), &job.partition);
-        let what = format!("{} of {}, {} ranks on {partition}", job.program, job.user, job.ranks);
+        let what = format!("{} of {}, {} on {partition}", job.program, job.user, counted(job.ranks, "rank"));
         let _ = writeln!(text, "  {}  {what}, since {waited}: {}", job.job, job.reason);
     }
     jobs(view, &mut text);
@@ -46,7 +52,7 @@ fn jobs(view: &ClusterView, text: &mut String) {
         let (ran, partition) =
             (span(view.time.saturating_sub(job.since)), job.partition.as_deref().unwrap_or("no partition"));
         let places: Vec<String> = job.hosts.iter().map(|(host, ranks)| format!("{host}:{ranks}")).collect();
-        let what = format!("{} of {}, {} ranks, {} blocked", job.program, job.user, job.size, blocked(job));
+        let what = format!("{} of {}, {}, {} blocked", job.program, job.user, counted(job.size, "rank"), blocked(job));
         let _ = writeln!(text, "  {}  {what}, since {ran}, {partition} on {}", job.job, places.join(","));
         for group in alike(&job.ranks) {
             let which = ranges(&group.ranks);
