@@ -470,6 +470,10 @@ fn what_a_job_has_written_is_shown_on_any_member() {
     assert!(said(logs(&lab, &[])).contains("out 1\n"));
     job.kill().and_then(|()| job.wait()).expect("killed");
     lab.until("it is over", |view| used(view) == 0);
+    for rank in ["2", "22"] {
+        let none = refused(logs(&lab, &["--rank", rank]));
+        assert!(none.contains(&format!("has no rank {rank}: its ranks are 0 to 1")), "{none}");
+    }
     let after = said(logs(&lab, &[]));
     assert!(["out 0\n", "out 1\n"].iter().all(|line| after.contains(line)), "{after}");
     let followed = said(follow.wait_with_output().expect("ended"));

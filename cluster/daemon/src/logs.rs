@@ -25,8 +25,8 @@ impl Daemon {
         if home != self.me.member {
             return Err(unknown());
         }
-        let owner = match self.home.job(number) {
-            Some(launched) => launched.begun.view.user.clone(),
+        let (owner, ranks) = match self.home.job(number) {
+            Some(launched) => (launched.begun.view.user.clone(), launched.begun.view.size),
             None => self.records.owner(number)?.ok_or_else(unknown)?,
         };
         if !asker.is_root() && asker.user != owner {
@@ -35,12 +35,13 @@ impl Daemon {
         if let Some(launched) = self.home.job(number) {
             let found = launched.log.as_ref().and_then(|log| log.read(from, MOST_AT_ONCE));
             let (begin, bytes, end) = found.ok_or_else(|| anyhow!("job {job} keeps nothing of what it writes"))?;
-            return Ok(LogPart::new(begin, &bytes, end, false));
+            return Ok(LogPart::new(begin, &bytes, end, false).of_ranks(ranks));
         }
         let (end, bytes) = self.records.log(number)?.unwrap_or_default();
         let first = end - bytes.len() as u64;
         let begin = from.clamp(first, end);
         let rest = &bytes[(begin - first) as usize..];
-        Ok(LogPart::new(begin, &rest[..rest.len().min(MOST_AT_ONCE as usize)], end, true))
+        let part = LogPart::new(begin, &rest[..rest.len().min(MOST_AT_ONCE as usize)], end, true);
+        Ok(part.of_ranks(ranks))
     }
 }

@@ -147,13 +147,14 @@ impl Records {
         Ok(self.database.query_row(select, [number as i64], row).optional()?)
     }
 
-    /// Whose a job was that is known.
+    /// Whose a job was that is known, and how many ranks it had.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn owner(&self, number: u64) -> Result<Option<String>> {
-        let row = |row: &rusqlite::Row<'_>| row.get(0);
-        Ok(self.database.query_row("select user from jobs where number = ?1", [number as i64], row).optional()?)
+    pub fn owner(&self, number: u64) -> Result<Option<(String, usize)>> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or(0) as usize));
+        let asked = "select user, json_extract(view, '$.size') from jobs where number = ?1";
+        Ok(self.database.query_row(asked, [number as i64], row).optional()?)
     }
 
     /// The highest number of a job so far.
@@ -308,7 +309,7 @@ mod tests {
         records.begin(&begun(PRUNE_EVERY, 5)).expect("written");
         assert_eq!(records.log(PRUNE_EVERY - 1).expect("read"), Some((9, b"last".to_vec())));
         assert_eq!(records.log(PRUNE_EVERY).expect("read"), None);
-        assert_eq!(records.owner(PRUNE_EVERY).expect("read").as_deref(), Some("ann"));
+        assert_eq!(records.owner(PRUNE_EVERY).expect("read"), Some(("ann".to_owned(), 2)));
         assert_eq!(records.owner(7).expect("read"), None);
         let last = MOST_KEPT as u64 + PRUNE_EVERY;
         records.begin(&begun(last, 5)).expect("written");

@@ -13,6 +13,9 @@ pub struct LogPart {
     pub end: u64,
     /// The job is over: no more will come.
     pub is_over: bool,
+    /// How many ranks it has, or 0 where that is not known.
+    #[serde(default)]
+    pub ranks: usize,
     /// A character for each byte, with its number.
     text: String,
 }
@@ -21,7 +24,12 @@ impl LogPart {
     /// Of these bytes, which begin there. `end` and `is_over` as above.
     pub fn new(begin: u64, bytes: &[u8], end: u64, is_over: bool) -> Self {
         let text = bytes.iter().map(|byte| char::from(*byte)).collect();
-        Self { begin, next: begin + bytes.len() as u64, end, is_over, text }
+        Self { begin, next: begin + bytes.len() as u64, end, is_over, ranks: 0, text }
+    }
+
+    /// The same of a job with so many ranks.
+    pub fn of_ranks(self, ranks: usize) -> Self {
+        Self { ranks, ..self }
     }
 
     /// What is no byte is none.

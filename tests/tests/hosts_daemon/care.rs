@@ -22,7 +22,8 @@ fn a_job_that_is_killed_is_told_by_whom_and_so_is_one_that_waits() {
     let told = refused(second.wait_with_output().expect("ended"));
     assert!(told.contains("user 'root' has ended it while it waited"), "{told}");
     lab.until("nobody waits", |view| queued(view) == 0 && used(view) == 6);
-    said(lab.weft(3, &["kill", &name]).output().expect("started"));
+    let sent = said(lab.weft(3, &["kill", &name]).output().expect("started"));
+    assert_eq!(sent, format!("job {name} was sent SIGTERM\n"));
     let told = refused(first.wait_with_output().expect("ended"));
     assert!(told.ends_with("user 'root' has sent it SIGTERM (weft kill)\n"), "{told}");
     let record = said(lab.weft(1, &["jobs", &name]).output().expect("started"));

@@ -5,6 +5,7 @@ use crate::cluster::file;
 use crate::counted::counted;
 use anyhow::{Context, Result};
 use std::io::IsTerminal;
+use weft_cluster::state::signal_name;
 use weft_database::show_moment;
 use weft_records::JobRecord;
 use weft_requests::client::{ClusterClient, refusal};
@@ -67,9 +68,12 @@ pub fn kill(given: &KillArguments) -> Result<i32> {
     let mut failed = 0;
     for job in &given.jobs {
         let demand = Demand::Signal { job: job.clone(), signal: given.signal };
-        if let Err(error) = done(daemon.ask(&demand)?) {
-            eprintln!("weft kill: {error}");
-            failed = EXIT_USAGE;
+        match done(daemon.ask(&demand)?) {
+            Ok(()) => println!("job {job} was sent {}", signal_name(given.signal)),
+            Err(error) => {
+                eprintln!("weft kill: {error}");
+                failed = EXIT_USAGE;
+            }
         }
     }
     Ok(failed)

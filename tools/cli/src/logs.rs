@@ -1,7 +1,7 @@
 //! `weft logs`: what the ranks of a job have written lately.
 
 use crate::ask::daemon;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
 use std::time::{Duration, Instant};
@@ -97,6 +97,9 @@ pub fn main(given: &LogsArguments) -> Result<i32> {
             Err(error) => return Err(error),
         };
         answered = Some(Instant::now());
+        if let Some(reason) = given.rank.and_then(|rank| no_such_rank(&given.job, rank, part.ranks)) {
+            bail!(reason);
+        }
         let shown = lines.take(&part, given.rank);
         if !show(shown)? {
             return Ok(0);
@@ -110,6 +113,13 @@ pub fn main(given: &LogsArguments) -> Result<i32> {
             std::thread::sleep(AGAIN);
         }
     }
+}
+
+/// What to say where a job of so many ranks has no such rank.
+fn no_such_rank(job: &JobName, rank: u32, ranks: usize) -> Option<String> {
+    // 0 is not known.
+    let last = ranks.checked_sub(1)?;
+    (rank as usize > last).then(|| format!("job {job} has no rank {rank}: its ranks are 0 to {last}"))
 }
 
 fn ask(job: &JobName, from: u64) -> Result<LogPart> {
@@ -141,6 +151,13 @@ fn show(lines: impl IntoIterator<Item = (bool, Vec<u8>)>) -> Result<bool> {
 mod tests {
     use super::*;
     use weft_cluster::job_log::{LogHead, LogRing};
+
+    #[test]
+    fn a_rank_that_a_job_does_not_have_is_told() {
+        let told = |rank, ranks| no_such_rank(&JobName::new("a", 1), rank, ranks);
+        assert_eq!((told(3, 4), told(22, 0)), (None, None));
+        assert_eq!(told(4, 4).as_deref(), Some("job a.1 has no rank 4: its ranks are 0 to 3"));
+    }
 
     #[test]
     fn lines_are_put_together_for_each_rank_and_stream() {
