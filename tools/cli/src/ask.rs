@@ -49,6 +49,11 @@ pub struct DrainArguments {
     undo: bool,
 }
 
+/// The signals that have a name.
+pub fn signal_names() -> impl Iterator<Item = &'static str> {
+    SIGNALS.iter().map(|(name, _)| *name)
+}
+
 fn signal(given: &str) -> Result<i32, String> {
     let name = given.strip_prefix("SIG").unwrap_or(given).to_ascii_uppercase();
     let named = SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);

@@ -8,6 +8,7 @@ mod ask;
 mod cc;
 mod closed;
 mod cluster;
+mod complete;
 mod counted;
 mod defaults;
 mod environment;
@@ -141,6 +142,12 @@ enum Command {
     /// Write the manual pages.
     #[command(hide = true)]
     Man { folder: PathBuf },
+    /// Write the names that may come behind these words; for completions.
+    #[command(hide = true)]
+    Names {
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
     /// Write completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
@@ -233,9 +240,9 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
             0
         }
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
+        Command::Names { words } => complete::names(&words),
         Command::Completions { shell } => {
-            manual::completions(Cli::command(), shell, &mut std::io::stdout());
-            0
+            manual::completions(Cli::command(), shell, &mut std::io::stdout()).map(|()| 0)?
         }
     })
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use crate::complete;
 use crate::fronts::{mpiexec, parallel, srun};
 use crate::pvm;
 use anyhow::{Context, Result};
@@ -101,8 +102,14 @@ fn write(folder: &Path, name: &str, page: &[u8]) -> Result<()> {
 }
 
 /// Writes what makes this shell complete our command line.
-pub fn completions(command: clap::Command, shell: Shell, out: &mut impl Write) {
-    clap_complete::generate(shell, &mut visible(&command), "weft", out);
+///
+/// # Errors
+/// Nobody reads it.
+pub fn completions(command: clap::Command, shell: Shell, out: &mut impl Write) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut visible(&command), "weft", &mut script);
+    let script = complete::with_names(shell, String::from_utf8_lossy(&script).into_owned());
+    out.write_all(script.as_bytes()).context("cannot write it")
 }
 
 /// What help tells of a command, and nothing of what only our own programs use. Names have to live as long as the program,
@@ -157,8 +164,10 @@ mod tests {
     fn completions_name_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
-            completions(command(), shell, &mut text);
-            assert!(String::from_utf8(text).unwrap().contains("Compile a C program") || shell == Shell::Bash);
+            completions(command(), shell, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("Compile a C program") || shell == Shell::Bash);
+            assert!(text.contains(" names -- "), "{shell} asks for names");
         }
     }
 }
