@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 2048;
 pub async fn watch(daemon: Rc<Daemon>, sockets: Rc<Vec<UdpSocket>>) {
     let looking_up = tokio::task::spawn_local(look_up(Rc::clone(&daemon)));
     let alive = &daemon.alive;
-    let mut missing = MissingMembers::default();
+    let mut missing = MissingMembers::new(&daemon.me.member);
     let mut place = [0; MOST_BYTES];
     loop {
         alive.send(&sockets).await;
@@ -51,21 +51,31 @@ pub async fn watch(daemon: Rc<Daemon>, sockets: Rc<Vec<UdpSocket>>) {
 }
 
 /// Members that were there and are not.
-#[derive(Default)]
-struct MissingMembers(HashSet<MemberId>);
+struct MissingMembers {
+    me: MemberId,
+    all: HashSet<MemberId>,
+}
 
 impl MissingMembers {
+    fn new(me: &str) -> Self {
+        Self { me: MemberId::of(me), all: HashSet::new() }
+    }
+
     /// What the log says of a change. That each member is heard for the first time it does not say.
     fn line(&mut self, cluster: &Cluster, change: MemberChange) -> Option<String> {
         let (member, what) = match change {
-            MemberChange::Alive { member, .. } => (member, self.0.remove(&member).then_some("is back")?),
+            MemberChange::Alive { member, .. } => (member, self.all.remove(&member).then_some("is back")?),
             MemberChange::Suspect { member, .. } => (member, "is silent: it gets nothing new"),
             MemberChange::Dead { member, .. } => (member, "is dead: its daemon has ended in order"),
-            MemberChange::Restarted { member, .. } => (member, "was taken for dead by others, and goes on"),
+            MemberChange::Restarted { member, .. } if member == self.me => {
+                (member, "was taken for dead by others, and goes on")
+            }
+            MemberChange::Restarted { member, .. } => (member, "has begun again"),
         };
-        if matches!(change, MemberChange::Suspect { .. } | MemberChange::Dead { .. }) {
-            self.0.insert(member);
-        }
+        match change {
+            MemberChange::Suspect { .. } | MemberChange::Dead { .. } => self.all.insert(member),
+            MemberChange::Alive { .. } | MemberChange::Restarted { .. } => self.all.remove(&member),
+        };
         let name = cluster.members.iter().map(|one| &one.name).find(|name| MemberId::of(name) == member)?;
         Some(format!("member '{name}' {what}"))
     }
@@ -113,7 +123,7 @@ mod tests {
     fn who_goes_and_comes_back_is_told_and_who_comes_first_is_not() {
         let text = "name = \"lab\"\nversion = 1\n[[member]]\nname = \"a\"\n";
         let cluster = weft_database::read(text).expect("a cluster");
-        let (mut missing, member) = (MissingMembers::default(), MemberId::of("a"));
+        let (mut missing, member) = (MissingMembers::new("me"), MemberId::of("a"));
         let mut line = |change| missing.line(&cluster, change);
         let alive = MemberChange::Alive { member, incarnation: 1 };
         assert_eq!(line(alive), None);
@@ -122,7 +132,8 @@ mod tests {
         assert_eq!(line(alive).as_deref(), Some("member 'a' is back"));
         let dead = line(MemberChange::Dead { member, incarnation: 1 });
         assert_eq!(dead.as_deref(), Some("member 'a' is dead: its daemon has ended in order"));
-        assert_eq!(line(alive).as_deref(), Some("member 'a' is back"));
+        let again = line(MemberChange::Restarted { member, incarnation: 2 });
+        assert_eq!((again.as_deref(), line(alive)), (Some("member 'a' has begun again"), None));
         let stranger = MemberChange::Dead { member: MemberId::of("b"), incarnation: 1 };
         assert_eq!(line(stranger), None);
     }

@@ -113,7 +113,7 @@ fn the_log_has_what_happens_with_its_time_and_a_missing_member_is_shown_with_the
     lab.stop(3);
     log(&lab, &format!("weftd: member '{third}' is dead: its daemon has ended in order"));
     lab.start(3);
-    log(&lab, &format!("weftd: member '{third}' is back"));
+    log(&lab, &format!("weftd: member '{third}' has begun again"));
     lab.kill(3);
     log(&lab, &format!("weftd: member '{third}' is silent"));
     let mut command = lab.on(1, "setpriv");
