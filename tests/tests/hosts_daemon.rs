@@ -17,6 +17,8 @@ use weft_tests::{build, tree};
 mod care;
 #[path = "hosts_daemon/lost.rs"]
 mod lost;
+#[path = "hosts_daemon/registered.rs"]
+mod registered;
 #[path = "hosts_daemon/turns.rs"]
 mod turns;
 

@@ -20,7 +20,9 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 use weft_database::SchedulingPolicy;
 use weft_records::{JobRecord, ProgramRecord};
-use weft_requests::{ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing};
+use weft_requests::{
+    ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing, RegisteredKind,
+};
 
 /// A job that does not want to wait waits so long while servers change.
 const CHANGE: Duration = Duration::from_secs(8);
@@ -43,8 +45,10 @@ impl Daemon {
         for begun in self.records.running()? {
             let number = begun.number;
             let gone = begun.record(None, "it ended while no daemon ran", None);
+            let is_job = begun.view.kind == RegisteredKind::Job;
             match self.home.find_again(begun) {
                 Some(job) => self.watch(&job),
+                None if !is_job => self.records.forget_job(number)?,
                 None => self.records.end(number, now(), &gone)?,
             }
         }
@@ -62,6 +66,8 @@ impl Daemon {
         let told = ProgramRecord::new(&about.program, about.arguments.iter().cloned(), about.ranks);
         let view = JobView {
             job: JobName::new(&self.me.member, number),
+            kind: about.kind,
+            pid: asker.pid,
             user: asker.user.clone(),
             partition: place.partition,
             program: told.program,
@@ -153,6 +159,9 @@ impl Daemon {
     /// A job is over: its record is kept, and its room given back, once.
     pub fn end_job(self: &Rc<Self>, number: u64, record: Option<Box<JobRecord>>) {
         let Some(job) = self.home.take(number) else { return };
+        if job.begun.view.kind != RegisteredKind::Job {
+            return self.keep(|records| records.forget_job(number));
+        }
         let record = job.begun.record(record, "its launcher was killed", job.ended_by.borrow().as_deref());
         self.keep(|records| records.end(number, now(), &record));
         if let Some((end, bytes)) = job.log.as_ref().and_then(SeenLog::last).filter(|(end, _)| *end > 0) {
@@ -176,7 +185,7 @@ impl Daemon {
         }
         // Its launcher asks again: the daemon has ended before it heard the answer.
         self.home.jobs_of(asker.pid, asker.began).into_iter().for_each(|number| self.end_job(number, None));
-        placing.about.since = now();
+        (placing.about.since, placing.about.kind) = (now(), RegisteredKind::Job);
         let told = ProgramRecord::new(&placing.about.program, placing.about.arguments.into_iter(), 0);
         (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
         let number = self.home.new_number();

@@ -127,6 +127,15 @@ impl Records {
         Ok(())
     }
 
+    /// Nothing is kept of what was no job.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn forget_job(&self, number: u64) -> Result<()> {
+        self.database.execute("delete from jobs where number = ?1", [number as i64])?;
+        Ok(())
+    }
+
     /// Keeps the last of what the ranks of a job have written, and where that ended.
     ///
     /// # Errors
@@ -265,6 +274,8 @@ mod tests {
     fn begun(number: u64, uid: u32) -> BegunJob {
         let view = JobView {
             job: JobName::new("node1", number),
+            kind: weft_requests::RegisteredKind::Job,
+            pid: 12,
             user: "ann".to_owned(),
             partition: None,
             program: "./prog".to_owned(),

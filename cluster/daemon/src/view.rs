@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use weft_database::Reservation;
 use weft_requests::{
-    ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, QueuedView, ReservationView,
+    ClusterReply, ClusterView, Demand, JobView, MemberView, PartitionView, ProcessView, QueuedView, RegisteredKind,
+    ReservationView,
 };
 
 /// A page that nobody has looked at for so long asks no other daemon, so what it knows of the time then has gaps.
@@ -87,18 +88,12 @@ impl Daemon {
             since: wish.since,
             reason: if before == 0 { "no room".to_owned() } else { format!("{before} before it") },
         };
-        let reservation = |one: &Reservation| ReservationView {
-            name: one.name.clone(),
-            partition: one.partition.clone(),
-            hosts: one.hosts.iter().map(|host| (host.name.clone(), host.slots)).collect(),
-            users: one.users.clone(),
-            from: one.from,
-            until: one.until,
-        };
         let jobs = heard.values().flat_map(|report| &report.jobs);
         let mut jobs: Vec<JobView> =
             jobs.map(|running| JobView { until: running.until, ..running.view.clone() }).collect();
         jobs.sort_by_key(|job| job.since);
+        let processes = jobs.iter().filter_map(ProcessView::of).collect();
+        jobs.retain(|job| job.kind == RegisteredKind::Job);
         ClusterView {
             cluster: cluster.name.clone(),
             version: cluster.version,
@@ -108,8 +103,20 @@ impl Daemon {
             partitions: cluster.partitions.iter().map(partition).collect(),
             queue: orders.waiting().iter().enumerate().map(queued).collect(),
             jobs,
+            processes,
             reservations: cluster.reservations.iter().filter(|one| one.until > now()).map(reservation).collect(),
             traffic: Vec::new(),
         }
+    }
+}
+
+fn reservation(one: &Reservation) -> ReservationView {
+    ReservationView {
+        name: one.name.clone(),
+        partition: one.partition.clone(),
+        hosts: one.hosts.iter().map(|host| (host.name.clone(), host.slots)).collect(),
+        users: one.users.clone(),
+        from: one.from,
+        until: one.until,
     }
 }

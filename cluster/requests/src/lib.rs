@@ -18,7 +18,7 @@ mod view;
 
 pub use log::LogPart;
 pub use view::{
-    ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView,
+    ClusterView, Flow, JobView, LoadView, MemberStanding, MemberView, PartitionView, ProcessView, QueuedView, RankView,
     ReservationView,
 };
 
@@ -76,7 +76,7 @@ pub enum Demand {
     Begin { version: u32, weft: String },
     /// Room for a job on a partition. Answered by [`ClusterReply::Waiting`] any number of times, then [`ClusterReply::Placed`].
     Place(Placing),
-    /// A job has begun that needs no room: it is to be seen. Answered by [`ClusterReply::Registered`].
+    /// What needs no room has begun, a job or not, and is to be seen. Answered by [`ClusterReply::Registered`].
     Register(Description),
     /// How to reach a host of a job, once. Answered by [`ClusterReply::Pass`].
     Enter { job: JobName, host: String },
@@ -156,6 +156,29 @@ pub struct Placing {
     pub seconds: Option<u64>,
 }
 
+/// What has registered with the daemon of its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegisteredKind {
+    /// A job, of which a record is kept.
+    #[default]
+    Job,
+    /// A program of `weft sock`, which is seen while it lives, as the next kind is.
+    Sockets,
+    /// The daemon of a virtual machine of PVM, on each of its hosts.
+    Pvm,
+}
+
+impl std::fmt::Display for RegisteredKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Job => "job",
+            Self::Sockets => "sockets",
+            Self::Pvm => "pvm",
+        })
+    }
+}
+
 /// A job in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Description {
@@ -164,6 +187,8 @@ pub struct Description {
     pub program: String,
     pub arguments: Vec<String>,
     pub ranks: usize,
+    #[serde(default)]
+    pub kind: RegisteredKind,
     /// When it was asked for, in seconds since 1970.
     pub since: u64,
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     ClusterView, Flow, JobName, JobView, LoadView, MemberStanding, MemberView, PartitionView, QueuedView, RankView,
+    RegisteredKind,
 };
 
 /// Numbers that look like chance, and are the same each time.
@@ -63,6 +64,7 @@ pub fn view(hosts: usize, seconds: u64) -> ClusterView {
         partitions,
         queue,
         jobs,
+        processes: vec![],
         traffic,
         reservations: vec![],
     }
@@ -106,6 +108,8 @@ fn jobs(chance: &mut Fortune, names: &[String], seconds: u64) -> Vec<JobView> {
         let ranks = (0..count * per_host).map(|rank| of_rank(chance, rank, &hosts[rank / per_host].0)).collect();
         jobs.push(JobView {
             job: JobName::new(&hosts[0].0, 117 + jobs.len() as u64),
+            kind: RegisteredKind::Job,
+            pid: 4000,
             user: user.to_owned(),
             partition: (jobs.len() != 3).then(|| "batch".to_owned()),
             program: program.to_owned(),

@@ -1,6 +1,6 @@
 //! A cluster as it is at one moment, for those who look at it: `weft ps --cluster`, `weft top`, the page.
 
-use crate::JobName;
+use crate::{JobName, RegisteredKind};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct ClusterView {
     /// In the order in which they are served.
     pub queue: Vec<QueuedView>,
     pub jobs: Vec<JobView>,
+    /// What has registered and is no job.
+    #[serde(default)]
+    pub processes: Vec<ProcessView>,
     /// Those that are not over.
     #[serde(default)]
     pub reservations: Vec<ReservationView>,
@@ -111,6 +114,11 @@ pub struct QueuedView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
     pub job: JobName,
+    #[serde(default)]
+    pub kind: RegisteredKind,
+    /// The process that has registered it, on the member that its name begins with.
+    #[serde(default)]
+    pub pid: i32,
     pub user: String,
     /// None for a job that was started beside all partitions.
     pub partition: Option<String>,
@@ -130,6 +138,38 @@ pub struct JobView {
     pub id: String,
     /// What each rank does, where that was asked for.
     pub ranks: Vec<RankView>,
+}
+
+/// A process that is no job and lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessView {
+    /// By which it is sent signals, as jobs are.
+    pub name: JobName,
+    pub kind: RegisteredKind,
+    pub member: String,
+    pub pid: i32,
+    pub user: String,
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// Seconds since 1970.
+    pub since: u64,
+}
+
+impl ProcessView {
+    /// What is told of it, where it is no job.
+    pub fn of(told: &JobView) -> Option<Self> {
+        let (member, _) = told.job.parts().filter(|_| told.kind != RegisteredKind::Job)?;
+        Some(Self {
+            name: told.job.clone(),
+            kind: told.kind,
+            member: member.to_owned(),
+            pid: told.pid,
+            user: told.user.clone(),
+            program: told.program.clone(),
+            arguments: told.arguments.clone(),
+            since: told.since,
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

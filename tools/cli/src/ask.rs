@@ -10,7 +10,8 @@ use weft_database::show_moment;
 use weft_records::JobRecord;
 use weft_requests::client::{ClusterClient, refusal};
 use weft_requests::{
-    ClusterReply, ClusterView, Demand, JobName, JobView, MemberStanding, MemberView, QueuedView, ReservationView,
+    ClusterReply, ClusterView, Demand, JobName, JobView, MemberStanding, MemberView, ProcessView, QueuedView,
+    ReservationView,
 };
 
 /// Signals that have a name here, as kill(1) has them.
@@ -173,7 +174,19 @@ pub fn text(view: &ClusterView) -> String {
     if view.jobs.is_empty() && view.queue.is_empty() {
         lines.push("none".to_owned());
     }
+    if !view.processes.is_empty() {
+        lines.push(String::new());
+        lines.push("process         user      kind       pid      since     on                program".to_owned());
+        lines.extend(view.processes.iter().map(|process| process_line(process, view.time)));
+    }
     lines.join("\n") + "\n"
+}
+
+fn process_line(process: &ProcessView, now: u64) -> String {
+    let ProcessView { name, kind, member, pid, user, program, since, .. } = process;
+    let since = age(now, *since);
+    let (name, kind) = (name.as_str(), kind.to_string());
+    format!("{name:14}  {user:8}  {kind:9}  {pid:<7}  {since:8}  {member:16}  {program}")
 }
 
 fn member_line(member: &MemberView, width: usize) -> String {

@@ -22,6 +22,7 @@ mod name;
 mod ps;
 mod pvm;
 mod reach;
+mod registered;
 mod rendezvous;
 mod run;
 mod sock;

@@ -18,6 +18,8 @@ use weft_wire::settings::unknown;
 use weft_wire::stream::tally::{Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted};
 
 use crate::EXIT_USAGE;
+use crate::registered::registered;
+use weft_requests::RegisteredKind;
 
 const FRONT: &str = "weft sock";
 const LIBRARY: &str = "libweft_sockets.so";
@@ -105,6 +107,7 @@ fn start(given: Arguments) -> Result<Infallible, Slip> {
         command.env(PRELOAD, preload(&library, std::env::var_os(PRELOAD).as_deref()));
         command.envs(settings(&given));
         ensure_rendezvous(FRONT);
+        registered(RegisteredKind::Sockets, &given.command);
     }
     let failed = |error| Slip::new(126, format!("program '{}' cannot be started: {error}", path.display()));
     match Report::wanted(&given)? {

@@ -122,6 +122,12 @@ function queue(view) {
     ["ranks", "n"], ["waits", "n word"], ["because", "word"]], view.queue.map(row))] : []));
 }
 
+function processes(view) {
+  const row = (one) => [one.name, one.user, one.kind, one.member, one.pid, one.program, time(view.time - one.since)];
+  const heads = [["process", "word"], ["user"], ["kind"], ["host"], ["pid", "n"], ["program"], ["since", "n word"]];
+  $("processes").replaceChildren(...(view.processes.length ? [table(heads, view.processes.map(row))] : []));
+}
+
 const state = (rank) => rank.blocked === null ? "busy" : rank.seconds > LONG_SECONDS ? "long" : "wait";
 const opened = new Set();
 
@@ -335,7 +341,7 @@ function all(view) {
   document.title = view.cluster + " – Weft";
   $("cluster").textContent = view.cluster;
   $("about").textContent = "version " + view.version + ", jobs are ordered by " + (view.server || "nobody now");
-  [totals, hosts, partitions, queue, jobs, traffic].forEach((part) => part(view));
+  [totals, hosts, partitions, queue, jobs, processes, traffic].forEach((part) => part(view));
 }
 
 async function fetched(name) {

@@ -4,9 +4,11 @@ mod console;
 mod far;
 mod hostfile;
 
+use crate::registered::registered;
 use anyhow::{Context, Result};
 use std::process::Command;
 use weft_pvm_machine::daemon::{self, DaemonPlan, host_name};
+use weft_requests::RegisteredKind;
 
 pub const LONG_ABOUT: &str = "Look after this user's virtual machine of PVM.
 
@@ -45,6 +47,9 @@ pub fn commands() -> String {
 }
 
 pub fn main(given: &MachineArguments) -> Result<i32> {
+    if given.daemon || given.far {
+        registered(RegisteredKind::Pvm, &std::env::args_os().collect::<Vec<_>>());
+    }
     if given.daemon {
         let name = given.name.clone().unwrap_or_else(host_name);
         let ends_with = std::env::var(weft_agent::JOB_VARIABLE).unwrap_or_default();

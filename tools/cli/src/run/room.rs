@@ -80,7 +80,7 @@ impl JobRoom {
     ) -> Result<Option<(Self, Grant, bool)>, String> {
         let Some(mut client) = find(front).filter(|client| client.cluster == cluster) else { return Ok(None) };
         let Wishes { id, program, arguments, .. } = wishes;
-        let about = Description { id: id.as_str().to_owned(), program, arguments, ranks, since: 0 };
+        let about = Description { id: id.as_str().to_owned(), program, arguments, ranks, ..Description::default() };
         let demand = Demand::Place(Placing {
             partition: Some(partition.to_owned()),
             ranks: Some(ranks),
@@ -119,7 +119,7 @@ impl JobRoom {
             program: program.program.clone(),
             arguments: program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             ranks: job.programs.iter().map(|program| program.ranks).sum(),
-            since: 0,
+            ..Description::default()
         };
         let log = log();
         client.tell(&Demand::Register(about)).ok().map(|()| Self { client, job: None, log, limit: None })
