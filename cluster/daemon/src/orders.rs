@@ -247,9 +247,11 @@ impl Orders {
             .map(|one| format!(" that reservation '{}' leaves until {}", one.name, show_moment(one.until)));
         let reason = match before {
             0 => format!(
-                "{} ranks, and partition '{}' has {free} free slots{}",
+                "{} rank{}, and partition '{}' has {free} free slot{}{}",
                 wish.ranks,
+                plural(wish.ranks),
                 partition.name,
+                plural(free),
                 besides.unwrap_or_default()
             ),
             _ => format!("{before} before it"),
@@ -310,6 +312,11 @@ impl Orders {
         }
         None
     }
+}
+
+/// The end of the word for so many.
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// Where a job may run, and what is kept there for others.

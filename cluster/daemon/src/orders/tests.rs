@@ -177,7 +177,7 @@ fn slots_that_are_reserved_are_counted_with_those_that_their_users_have() {
     };
     assert_eq!(on(&mut orders, of_bob(1, 3)), r#"[("a", 3)]"#, "three of a, of which two are reserved");
     assert_eq!(on(&mut orders, wish(2, 1, None)), r#"[("a", 1)]"#);
-    let reason = "1 ranks, and partition 'all' has 0 free slots that reservation 'course' leaves";
+    let reason = "1 rank, and partition 'all' has 0 free slots that reservation 'course' leaves";
     let told = on(&mut orders, wish(3, 1, None));
     assert!(told.starts_with(&format!("{reason} until ")), "{told}");
     orders.forget_wish(&JobName::new("a", 3));
