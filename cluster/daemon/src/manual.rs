@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 5] = [
     ("NAME.key", "The key of the cluster, beside its file. Who has it may do everything in the cluster."),
     (
         "NAME.log",
-        "What a daemon says that weft cluster start has started, beside the file of the cluster. With systemd it is in the journal.",
+        "What a daemon says that weft cluster start has started, beside the file. With systemd it is in the journal.",
     ),
     ("/var/lib/weft, ~/.local/state/weft", "Records of jobs, and the last version that was good."),
     ("TCP and UDP port 7337", "The daemons among each other; the page for browsers is on port 7338 of this host."),

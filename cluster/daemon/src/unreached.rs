@@ -1,5 +1,5 @@
-//! Why members are not there. Datagrams tell that a member is silent, and not why: so a server tries to connect to it, and
-//! what comes of that is shown beside it.
+//! Why members are not there. Datagrams tell that a member is silent, and not why: so a server tries to connect to it,
+//! and what comes of that is shown beside it.
 
 use crate::between::Errand;
 use crate::daemon::Daemon;

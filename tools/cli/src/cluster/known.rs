@@ -43,14 +43,14 @@ mod tests {
     fn names_that_nobody_has_here_are_told_with_their_places() {
         let text = "name = \"lab\"\nversion = 1\n[[member]]\nname = \"a\"\n[[partition]]\nname = \"all\"\n\
                     users = [\"ann\", \"nosuch\"]\ngroups = [\"staff\", \"none\"]\n[[reservation]]\nname = \"c1\"\n\
-                    partition = \"all\"\nfrom = 2026-11-27T09:00:00Z\nuntil = 2026-11-27T10:00:00Z\nusers = [\"nobody2\"]\n";
+                    partition = \"all\"\nfrom = 2026-11-27T09:00:00Z\nuntil = 2026-11-27T10:00:00Z\nusers = [\"bob\"]\n";
         let cluster = weft_database::read(text).expect("a cluster");
         assert_eq!(
             unknown(&cluster.partitions, &cluster.reservations, |name| name == "ann", |name| name == "staff"),
             [
                 "warning: partition 'all': user 'nosuch' is not known on this host",
                 "warning: partition 'all': group 'none' is not known on this host",
-                "warning: reservation 'c1': user 'nobody2' is not known on this host",
+                "warning: reservation 'c1': user 'bob' is not known on this host",
             ]
         );
     }
