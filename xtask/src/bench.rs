@@ -3,14 +3,14 @@
 use anyhow::Result;
 use std::fs;
 
-use crate::command::{Program, cargo, root, target};
+use crate::command::{ToolProgram, cargo, root, target};
 use crate::install;
 use crate::machine::{self, Need};
 
 pub fn run(arguments: &[String]) -> Result<()> {
     machine::provide(&[Need::CCompiler, Need::PythonVenv])?;
     let prefix = install::tree(false)?;
-    let bench = Program::new(prefix.join("bin/weft")).args(["bench"]).args(arguments);
+    let bench = ToolProgram::new(prefix.join("bin/weft")).args(["bench"]).args(arguments);
     if !arguments.first().is_some_and(|what| ["apps", "figures"].contains(&what.as_str())) {
         return bench.run();
     }

@@ -19,7 +19,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// A program with its arguments, run from the root of the repository unless told otherwise.
-pub struct Program {
+pub struct ToolProgram {
     command: Command,
     text: String,
 }
@@ -29,23 +29,23 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Where a program says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     Output,
     Error,
 }
 
-impl Stream {
+impl OutputStream {
     /// Says the line in our own stream of that kind; by the macros, whose words in a test are that test's.
     fn print(self, line: &str) {
         match self {
-            Stream::Output => println!("{line}"),
-            Stream::Error => eprintln!("{line}"),
+            OutputStream::Output => println!("{line}"),
+            OutputStream::Error => eprintln!("{line}"),
         }
     }
 }
 
 /// A thread that sends the lines of `input` until it ends.
-fn read_lines(input: impl Read + Send + 'static, stream: Stream, said: Sender<(Stream, Vec<u8>)>) {
+fn read_lines(input: impl Read + Send + 'static, stream: OutputStream, said: Sender<(OutputStream, Vec<u8>)>) {
     let lines = BufReader::new(input).split(b'\n');
     thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| said.send((stream, line))));
 }
@@ -62,17 +62,17 @@ pub fn target() -> PathBuf {
 }
 
 /// Cargo, the same that started us.
-pub fn cargo(arguments: &[&str]) -> Program {
+pub fn cargo(arguments: &[&str]) -> ToolProgram {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Tests send signals that may be ignored here, as under nohup; what is ignored is ignored by all that is started.
-    let mut program = Program::new("env").args(["--default-signal=HUP,INT,QUIT"]);
+    let mut program = ToolProgram::new("env").args(["--default-signal=HUP,INT,QUIT"]);
     // Its words are read.
     program.command.arg(cargo).args(arguments).env("CARGO_TERM_COLOR", "never");
     program.text = format!("cargo {}", arguments.join(" "));
     program
 }
 
-impl Program {
+impl ToolProgram {
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(name.as_ref());
         command.current_dir(root());
@@ -107,7 +107,7 @@ impl Program {
 
     /// Runs it, hands every line that it says to `see` and prints it; `false` is an exit code other than 0. Who hangs below
     /// it is ended.
-    pub fn run_seeing(mut self, mut see: impl FnMut(Stream, &str)) -> Result<bool> {
+    pub fn run_seeing(mut self, mut see: impl FnMut(OutputStream, &str)) -> Result<bool> {
         self.say();
         let mut child = self
             .command
@@ -116,8 +116,8 @@ impl Program {
             .spawn()
             .with_context(|| format!("cannot start `{}`", self.text))?;
         let (said, heard) = mpsc::channel();
-        read_lines(child.stdout.take().context("standard output is piped")?, Stream::Output, said.clone());
-        read_lines(child.stderr.take().context("standard error is piped")?, Stream::Error, said);
+        read_lines(child.stdout.take().context("standard output is piped")?, OutputStream::Output, said.clone());
+        read_lines(child.stderr.take().context("standard error is piped")?, OutputStream::Error, said);
         let mut silent = Duration::ZERO;
         loop {
             match heard.recv_timeout(LOOK) {
@@ -171,24 +171,24 @@ mod tests {
 
     #[test]
     fn what_is_said_can_be_typed() {
-        let program = Program::new("echo").args(["plain-word", "two words", "it's"]).env("NAME", "a b");
+        let program = ToolProgram::new("echo").args(["plain-word", "two words", "it's"]).env("NAME", "a b");
         assert_eq!(program.text, r#"NAME="a b" echo plain-word 'two words' 'it'\''s'"#);
-        assert_eq!(Program::new("sh").args(["-c", &program.text]).output().unwrap(), "plain-word two words it's\n");
+        assert_eq!(ToolProgram::new("sh").args(["-c", &program.text]).output().unwrap(), "plain-word two words it's\n");
     }
 
     #[test]
     fn a_program_that_fails_is_named() {
         assert_eq!(
-            Program::new("false").args(["x"]).run().unwrap_err().to_string(),
+            ToolProgram::new("false").args(["x"]).run().unwrap_err().to_string(),
             "`false x` failed: exit status: 1"
         );
-        assert!(Program::new("no-such-program").run().unwrap_err().to_string().contains("no-such-program"));
+        assert!(ToolProgram::new("no-such-program").run().unwrap_err().to_string().contains("no-such-program"));
     }
 
     #[test]
     fn who_is_left_behind_with_the_streams_is_not_waited_for() {
         let start = Instant::now();
-        let program = Program::new("sh").args(["-c", "sleep 30 & exit 3"]);
+        let program = ToolProgram::new("sh").args(["-c", "sleep 30 & exit 3"]);
         assert!(!program.run_seeing(|_, _| {}).unwrap());
         assert!(start.elapsed() < Duration::from_secs(20));
     }
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn every_line_of_output_is_seen() {
         let mut lines = Vec::new();
-        let program = Program::new("sh").args(["-c", r"printf 'a\nb\n'; printf c >&2; exit 3"]);
+        let program = ToolProgram::new("sh").args(["-c", r"printf 'a\nb\n'; printf c >&2; exit 3"]);
         assert!(!program.run_seeing(|stream, line| lines.push((stream, line.to_owned()))).unwrap());
         lines.sort_by_key(|(_, line)| line.clone());
-        let expected = [(Stream::Output, "a"), (Stream::Output, "b"), (Stream::Error, "c")];
+        let expected = [(OutputStream::Output, "a"), (OutputStream::Output, "b"), (OutputStream::Error, "c")];
         assert_eq!(lines, expected.map(|(stream, line)| (stream, line.to_owned())));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::command::{Program, root, target};
+use crate::command::{ToolProgram, root, target};
 use crate::install;
 use crate::machine::{self, Need};
 
@@ -27,7 +27,7 @@ pub fn run(picture: Option<&Path>) -> Result<()> {
     let frames = folder.join("heat.frames");
     remove_old(&frames)?;
     let start = Instant::now();
-    Program::new(prefix.join("bin/weft"))
+    ToolProgram::new(prefix.join("bin/weft"))
         .args(["run", "-n", RANKS])
         .args([&program])
         .args(PLATE)
@@ -37,8 +37,8 @@ pub fn run(picture: Option<&Path>) -> Result<()> {
 }
 
 fn compile(prefix: &Path, program: &Path) -> Result<()> {
-    let png = Program::new("pkg-config").args(["--cflags", "--libs", "libpng"]).output()?;
-    Program::new(prefix.join("bin/weft"))
+    let png = ToolProgram::new("pkg-config").args(["--cflags", "--libs", "libpng"]).output()?;
+    ToolProgram::new(prefix.join("bin/weft"))
         .args(["cc", "-O2", "-o"])
         .args([program])
         .args(files(&root().join("apps/heat"), "c")?)

@@ -10,14 +10,14 @@ use std::process::Command as Process;
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 
-use crate::command::{Program, root, target};
+use crate::command::{ToolProgram, root, target};
 
 const PREFIX: &str = "weft";
 /// What the addresses have room for.
 const MOST: usize = 200;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum TestHostsCommand {
     /// Make N hosts: weft1 to weftN, with the addresses 10.77.0.1 to 10.77.0.N
     Up {
         #[arg(value_name = "N")]
@@ -40,15 +40,15 @@ pub enum Command {
 }
 
 /// Runs the command; `false` when a program that it ran failed, which that program has said.
-pub fn run(command: &Command) -> Result<bool> {
+pub fn run(command: &TestHostsCommand) -> Result<bool> {
     match command {
-        Command::Up { count } => up(*count).map(|()| true),
-        Command::Down => {
+        TestHostsCommand::Up { count } => up(*count).map(|()| true),
+        TestHostsCommand::Down => {
             permitted()?;
             script(&["down", PREFIX]).run().map(|()| true)
         }
-        Command::Run { command } => run_there(command),
-        Command::Enter { host, command } => enter(host, command),
+        TestHostsCommand::Run { command } => run_there(command),
+        TestHostsCommand::Enter { host, command } => enter(host, command),
     }
 }
 
@@ -67,8 +67,8 @@ fn up(count: usize) -> Result<()> {
     Ok(())
 }
 
-fn script(arguments: &[&str]) -> Program {
-    Program::new("sh").args(["tests/namespaces.sh"]).args(arguments)
+fn script(arguments: &[&str]) -> ToolProgram {
+    ToolProgram::new("sh").args(["tests/namespaces.sh"]).args(arguments)
 }
 
 /// Makes a host and deletes it again.
@@ -90,7 +90,7 @@ fn permitted() -> Result<()> {
     if !is_root {
         bail!("hosts are network namespaces, and only root makes those");
     }
-    if !Program::new("ip").args(["-V"]).succeeds() {
+    if !ToolProgram::new("ip").args(["-V"]).succeeds() {
         bail!("there is no `ip` here (Debian: apt-get install iproute2)");
     }
     Ok(())
@@ -98,7 +98,7 @@ fn permitted() -> Result<()> {
 
 /// The numbers of the hosts that are there, in rising order.
 fn existing() -> Result<Vec<usize>> {
-    Ok(numbers(&Program::new("ip").args(["netns", "list"]).output()?))
+    Ok(numbers(&ToolProgram::new("ip").args(["netns", "list"]).output()?))
 }
 
 fn numbers(list: &str) -> Vec<usize> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::{Program, cargo, root, target};
+use crate::command::{ToolProgram, cargo, root, target};
 
 /// The names under which people call us, beside `weft`. Which one was called decides what is done.
 const NAMES: [&str; 9] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpif77", "mpiexec", "mpirun", "parallel"];
@@ -178,10 +178,10 @@ fn manual(prefix: &Path) -> Result<()> {
     let weft = prefix.join("bin/weft");
     let man = prefix.join("share/man/man1");
     fs::create_dir_all(&man)?;
-    Program::new(&weft).args([Path::new("man"), &man]).run()?;
+    ToolProgram::new(&weft).args([Path::new("man"), &man]).run()?;
     let man = prefix.join("share/man/man8");
     fs::create_dir_all(&man)?;
-    Program::new(prefix.join("bin/weftd")).args([Path::new("man"), &man]).run()?;
+    ToolProgram::new(prefix.join("bin/weftd")).args([Path::new("man"), &man]).run()?;
     let completions = [
         ("bash", "share/bash-completion/completions/weft"),
         ("zsh", "share/zsh/site-functions/_weft"),
@@ -190,7 +190,7 @@ fn manual(prefix: &Path) -> Result<()> {
     for (shell, path) in completions {
         let path = prefix.join(path);
         fs::create_dir_all(path.parent().expect("the path has a folder"))?;
-        fs::write(path, Program::new(&weft).args(["completions", shell]).output()?)?;
+        fs::write(path, ToolProgram::new(&weft).args(["completions", shell]).output()?)?;
     }
     Ok(())
 }
@@ -224,7 +224,7 @@ fn symbols_of(installed: &Path) -> PathBuf {
 
 /// It comes with every linker that a C compiler uses here.
 fn objcopy(options: &[OsString], from: &Path, to: &Path) -> Result<()> {
-    Program::new("objcopy").args(options).args([from, to]).run()
+    ToolProgram::new("objcopy").args(options).args([from, to]).run()
 }
 
 /// Has `write` make a file beside its place, and renames it there.
@@ -269,15 +269,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [source, built] = ["main.c", "built"].map(|name| folder.path().join(name));
         fs::write(&source, "int a_symbol(void) { return 0; } int main(void) { return a_symbol(); }").unwrap();
-        Program::new("cc").args([Path::new("-g"), &source, Path::new("-o"), &built]).run().unwrap();
-        let named = |file: &Path| Program::new("nm").args([file]).output().is_ok_and(|text| text.contains("a_symbol"));
+        ToolProgram::new("cc").args([Path::new("-g"), &source, Path::new("-o"), &built]).run().unwrap();
+        let named =
+            |file: &Path| ToolProgram::new("nm").args([file]).output().is_ok_and(|text| text.contains("a_symbol"));
         assert!(named(&built));
         for (symbols, apart) in [(Symbols::Left, false), (Symbols::Beside, true)] {
             let installed = folder.path().join(format!("{symbols:?}/bin/program"));
             place_stripped(&built, &installed, symbols).unwrap();
-            Program::new(&installed).run().unwrap();
+            ToolProgram::new(&installed).run().unwrap();
             assert_eq!((named(&installed), named(&symbols_of(&installed))), (false, apart));
-            let link = Program::new("readelf").args(["--string-dump=.gnu_debuglink".as_ref(), &*installed]).output();
+            let link =
+                ToolProgram::new("readelf").args(["--string-dump=.gnu_debuglink".as_ref(), &*installed]).output();
             assert_eq!(link.unwrap().contains("program.debug"), apart);
         }
     }

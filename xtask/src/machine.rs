@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::command::Program;
+use crate::command::ToolProgram;
 
 /// The enum of needs, each with Debian's package, whether it is there, and what it is needed for.
 macro_rules! needs {
@@ -40,11 +40,11 @@ needs! {
     CxxCompiler: "g++", on_path("c++"), "compiles C++ programs for `weft c++`";
     FortranCompiler: "gfortran", on_path("gfortran"), "compiles Fortran programs for `weft fc`";
     PkgConfig: "pkg-config", on_path("pkg-config"), "finds libpng for the heat program";
-    LibPng: "libpng-dev", Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
+    LibPng: "libpng-dev", ToolProgram::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
         "the heat program reads and writes its pictures with it";
     CMake: "cmake", on_path("cmake"), "a test builds a CMake project with our compiler commands";
     Make: "make", on_path("make"), "CMake builds with it";
-    PythonVenv: "python3-venv", Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
+    PythonVenv: "python3-venv", ToolProgram::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
         "`weft bench` keeps the other libraries in a Python environment";
     Scalapack: "scalapack-mpi-test", Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu").exists(),
         "MPI programs with an answer to check, built by Debian for MPICH";
@@ -118,7 +118,7 @@ impl Need {
 
 /// How packages can be installed here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum InstallWay {
     /// We are root.
     Root,
     /// `sudo` works without a password.
@@ -141,7 +141,7 @@ pub fn provide(needs: &[Need]) -> Result<()> {
     let packages: BTreeSet<&str> = missing.iter().map(|need| need.package().0).collect();
     let packages: Vec<&str> = packages.into_iter().collect();
     match way() {
-        Way::ByHand => bail!("{}", advice(on_path("apt-get"), &packages)),
+        InstallWay::ByHand => bail!("{}", advice(on_path("apt-get"), &packages)),
         way => install(way, &packages)?,
     }
     still_missing(&missing)
@@ -170,14 +170,14 @@ fn still_missing(needs: &BTreeSet<Need>) -> Result<()> {
     }
 }
 
-fn way() -> Way {
+fn way() -> InstallWay {
     if !on_path("apt-get") {
-        return Way::ByHand;
+        return InstallWay::ByHand;
     }
-    if Program::new("id").args(["-u"]).output().is_ok_and(|id| id.trim() == "0") {
-        return Way::Root;
+    if ToolProgram::new("id").args(["-u"]).output().is_ok_and(|id| id.trim() == "0") {
+        return InstallWay::Root;
     }
-    if Program::new("sudo").args(["-n", "true"]).succeeds() { Way::Sudo } else { Way::ByHand }
+    if ToolProgram::new("sudo").args(["-n", "true"]).succeeds() { InstallWay::Sudo } else { InstallWay::ByHand }
 }
 
 fn advice(has_apt: bool, packages: &[&str]) -> String {
@@ -189,12 +189,12 @@ fn advice(has_apt: bool, packages: &[&str]) -> String {
     }
 }
 
-fn install(way: Way, packages: &[&str]) -> Result<()> {
+fn install(way: InstallWay, packages: &[&str]) -> Result<()> {
     let apt = |arguments: &[&str]| {
-        let prefix: &[&str] = if way == Way::Sudo { &["sudo", "-n"] } else { &[] };
+        let prefix: &[&str] = if way == InstallWay::Sudo { &["sudo", "-n"] } else { &[] };
         let line = prefix.iter().chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).chain(arguments);
         let line: Vec<&str> = line.copied().collect();
-        Program::new(line[0]).args(&line[1..]).run()
+        ToolProgram::new(line[0]).args(&line[1..]).run()
     };
     apt(&["update"])?;
     let mut arguments = vec!["install", "-y", "--no-install-recommends"];

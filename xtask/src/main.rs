@@ -28,11 +28,11 @@ use install::Symbols;
 #[command(name = "cargo xtask", about = "Developer commands", disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: TaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum TaskCommand {
     /// Every test, with all set-up
     Test {
         /// Only these stages (see `cargo xtask stages`)
@@ -69,7 +69,7 @@ enum Command {
     /// Several hosts on this machine, made of network namespaces (needs root)
     Hosts {
         #[command(subcommand)]
-        command: hosts::Command,
+        command: hosts::TestHostsCommand,
     },
     /// Explore thread interleavings of the lock-free parts
     Loom,
@@ -100,24 +100,24 @@ fn main() -> ExitCode {
 }
 
 /// Runs one command; `false` means that it ran and found something wrong, which has been said.
-fn run(command: Command) -> Result<bool> {
+fn run(command: TaskCommand) -> Result<bool> {
     match command {
-        Command::Test { stages } => stage::run(&stages::chosen(&stages)?, stage::Missing::IsToldOnly),
-        Command::Stages => {
+        TaskCommand::Test { stages } => stage::run(&stages::chosen(&stages)?, stage::Missing::IsToldOnly),
+        TaskCommand::Stages => {
             stages::ALL.iter().for_each(|stage| println!("{:<10} {}", stage.name, stage.meaning));
             Ok(true)
         }
-        Command::Demo { picture } => demo::run(picture.as_deref()).map(|()| true),
-        Command::Install { prefix, symbols } => {
+        TaskCommand::Demo { picture } => demo::run(picture.as_deref()).map(|()| true),
+        TaskCommand::Install { prefix, symbols } => {
             let symbols = if symbols { Symbols::Beside } else { Symbols::Left };
             install::run(&prefix, symbols).map(|()| true)
         }
-        Command::Tree { quick } => install::tree(quick).map(|_| true),
-        Command::Bench { arguments } => bench::run(&arguments).map(|()| true),
-        Command::Hosts { command } => hosts::run(&command),
-        Command::Loom => stage::run(&[&stages::LOOM], stage::Missing::Fails),
-        Command::Sanitize => stage::run(&[&stages::SANITIZE], stage::Missing::Fails),
-        Command::WireDocs { pages } => wire_docs::run(&pages),
-        Command::Doctor { install } => machine::doctor(install),
+        TaskCommand::Tree { quick } => install::tree(quick).map(|_| true),
+        TaskCommand::Bench { arguments } => bench::run(&arguments).map(|()| true),
+        TaskCommand::Hosts { command } => hosts::run(&command),
+        TaskCommand::Loom => stage::run(&[&stages::LOOM], stage::Missing::Fails),
+        TaskCommand::Sanitize => stage::run(&[&stages::SANITIZE], stage::Missing::Fails),
+        TaskCommand::WireDocs { pages } => wire_docs::run(&pages),
+        TaskCommand::Doctor { install } => machine::doctor(install),
     }
 }

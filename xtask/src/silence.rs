@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const LIMIT: Duration = Duration::from_mins(15);
 
 /// A process, as `/proc` tells of it.
-struct Process {
+struct SeenProcess {
     id: u32,
     parent: u32,
     command: String,
@@ -16,7 +16,7 @@ struct Process {
     waits_in: String,
 }
 
-impl Process {
+impl SeenProcess {
     fn read(folder: &Path) -> Option<Self> {
         let id = folder.file_name()?.to_str()?.parse().ok()?;
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -28,12 +28,13 @@ impl Process {
 }
 
 /// The processes that `top` has started, they themselves, and so on: parents first.
-fn below(top: u32) -> Vec<Process> {
+fn below(top: u32) -> Vec<SeenProcess> {
     let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut others: Vec<Process> = folders.filter_map(|folder| Process::read(&folder.path())).collect();
-    let mut found: Vec<Process> = Vec::new();
+    let mut others: Vec<SeenProcess> = folders.filter_map(|folder| SeenProcess::read(&folder.path())).collect();
+    let mut found: Vec<SeenProcess> = Vec::new();
     loop {
-        let is_below = |process: &Process| process.parent == top || found.iter().any(|one| one.id == process.parent);
+        let is_below =
+            |process: &SeenProcess| process.parent == top || found.iter().any(|one| one.id == process.parent);
         let (next, rest) = others.into_iter().partition(is_below);
         others = rest;
         found.extend::<Vec<_>>(next);
@@ -48,7 +49,7 @@ fn below(top: u32) -> Vec<Process> {
 pub fn end_who_hangs(top: u32) {
     let all = below(top);
     println!("nothing was said for {} minutes; there are", LIMIT.as_secs() / 60);
-    for Process { id, command, waits_in, .. } in &all {
+    for SeenProcess { id, command, waits_in, .. } in &all {
         println!("  {id} in {waits_in}: {command}");
     }
     for process in all.iter().filter(|process| !all.iter().any(|other| other.parent == process.id)) {

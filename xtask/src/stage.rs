@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::command::{Program, Stream};
+use crate::command::{OutputStream, ToolProgram};
 use crate::machine::{self, Need};
 
 /// One step of the tests. A new one is a file in `stages/` and a line in its list.
@@ -15,11 +15,11 @@ pub struct Stage {
     pub needs: &'static [Need],
     /// After a failed gate no later stage is run: they would all fail for the same reason.
     pub gate: bool,
-    pub run: fn() -> Result<Outcome>,
+    pub run: fn() -> Result<StageOutcome>,
 }
 
 /// How a stage ended, errors aside.
-pub enum Outcome {
+pub enum StageOutcome {
     /// A check that is one whole: it passed.
     Passed,
     /// So many single tests passed and failed; `complaints` are the lines that tell which and why.
@@ -28,7 +28,7 @@ pub enum Outcome {
     NotRun(String),
 }
 
-impl Outcome {
+impl StageOutcome {
     /// Tests of two commands as those of one stage; of other outcomes the second.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -53,9 +53,9 @@ pub enum Missing {
     Fails,
 }
 
-struct Line {
+struct SummaryLine {
     name: &'static str,
-    outcome: Outcome,
+    outcome: StageOutcome,
     time: Duration,
     error: Option<String>,
 }
@@ -74,54 +74,56 @@ pub fn run(stages: &[&Stage], missing: Missing) -> Result<bool> {
     Ok(sum_up(&lines, missing))
 }
 
-fn run_one(stage: &Stage) -> Line {
+fn run_one(stage: &Stage) -> SummaryLine {
     println!("\n== {}: {}", stage.name, stage.meaning);
     let start = Instant::now();
     let (outcome, error) = match (stage.run)() {
         Ok(outcome) => (outcome, None),
-        Err(error) => (Outcome::Tests { passed: 0, failed: 1, complaints: Vec::new() }, Some(format!("{error:#}"))),
+        Err(error) => {
+            (StageOutcome::Tests { passed: 0, failed: 1, complaints: Vec::new() }, Some(format!("{error:#}")))
+        }
     };
-    Line { name: stage.name, outcome, time: start.elapsed(), error }
+    SummaryLine { name: stage.name, outcome, time: start.elapsed(), error }
 }
 
-fn not_reached(stage: &Stage) -> Line {
-    let outcome = Outcome::NotRun("an earlier stage failed that this one builds on".into());
-    Line { name: stage.name, outcome, time: Duration::ZERO, error: None }
+fn not_reached(stage: &Stage) -> SummaryLine {
+    let outcome = StageOutcome::NotRun("an earlier stage failed that this one builds on".into());
+    SummaryLine { name: stage.name, outcome, time: Duration::ZERO, error: None }
 }
 
-impl Line {
+impl SummaryLine {
     fn passed(&self) -> usize {
         match self.outcome {
-            Outcome::Passed => 1,
-            Outcome::Tests { passed, .. } => passed,
-            Outcome::NotRun(_) => 0,
+            StageOutcome::Passed => 1,
+            StageOutcome::Tests { passed, .. } => passed,
+            StageOutcome::NotRun(_) => 0,
         }
     }
 
     fn failed(&self) -> usize {
-        if let Outcome::Tests { failed, .. } = self.outcome { failed } else { 0 }
+        if let StageOutcome::Tests { failed, .. } = self.outcome { failed } else { 0 }
     }
 
     fn text(&self) -> String {
         match &self.outcome {
-            Outcome::NotRun(reason) => format!("not run: {reason}"),
+            StageOutcome::NotRun(reason) => format!("not run: {reason}"),
             _ if self.failed() > 0 => self.error.clone().unwrap_or_else(|| format!("{} failed", self.failed())),
-            Outcome::Tests { passed, .. } => format!("passed ({passed} tests)"),
-            Outcome::Passed => "passed".into(),
+            StageOutcome::Tests { passed, .. } => format!("passed ({passed} tests)"),
+            StageOutcome::Passed => "passed".into(),
         }
     }
 }
 
 /// Prints one line per stage, below it what failed, and, last, the plain count. A stage that is one whole counts as one test.
-fn sum_up(lines: &[Line], missing: Missing) -> bool {
+fn sum_up(lines: &[SummaryLine], missing: Missing) -> bool {
     println!("\n== summary");
     for line in lines {
         println!("{:<10} {:>7.1} s  {}", line.name, line.time.as_secs_f64(), line.text());
-        if let Outcome::Tests { failed: 1.., complaints, .. } = &line.outcome {
+        if let StageOutcome::Tests { failed: 1.., complaints, .. } = &line.outcome {
             complaints.iter().for_each(|complaint| println!("           {complaint}"));
         }
     }
-    let not_run = lines.iter().filter(|line| matches!(line.outcome, Outcome::NotRun(_))).count();
+    let not_run = lines.iter().filter(|line| matches!(line.outcome, StageOutcome::NotRun(_))).count();
     if not_run > 0 {
         println!("{not_run} stages were not run");
     }
@@ -132,7 +134,7 @@ fn sum_up(lines: &[Line], missing: Missing) -> bool {
 
 /// Runs a `cargo test` and counts its tests. A program of tests that is killed before its result counts as one that failed, and
 /// so does whatever else makes it fail. None at all is an error: a filter or a configuration went wrong.
-pub fn cargo_test(program: Program) -> Result<Outcome> {
+pub fn cargo_test(program: ToolProgram) -> Result<StageOutcome> {
     let (mut passed, mut failed) = (0, 0);
     let mut complaints = Vec::new();
     let succeeded = program.run_seeing(|stream, line| {
@@ -151,22 +153,22 @@ pub fn cargo_test(program: Program) -> Result<Outcome> {
     if passed + failed == 0 {
         anyhow::bail!("not one test ran");
     }
-    Ok(Outcome::Tests { passed, failed, complaints })
+    Ok(StageOutcome::Tests { passed, failed, complaints })
 }
 
 /// Whether the line tells which test failed, or how a program of tests or a build ended.
-fn is_complaint(stream: Stream, line: &str) -> bool {
+fn is_complaint(stream: OutputStream, line: &str) -> bool {
     let line = line.trim();
     let of_stream = match stream {
-        Stream::Output => line.starts_with("test ") && line.ends_with(" ... FAILED"),
-        Stream::Error => ["error", "fatal runtime error"].iter().any(|begin| line.starts_with(begin)),
+        OutputStream::Output => line.starts_with("test ") && line.ends_with(" ... FAILED"),
+        OutputStream::Error => ["error", "fatal runtime error"].iter().any(|begin| line.starts_with(begin)),
     };
     of_stream || is_end(stream, line) || line.contains("panicked at ")
 }
 
 /// Whether cargo says that a program has ended in another way than by its result.
-fn is_end(stream: Stream, line: &str) -> bool {
-    stream == Stream::Error && line.trim().starts_with("process didn't exit successfully")
+fn is_end(stream: OutputStream, line: &str) -> bool {
+    stream == OutputStream::Error && line.trim().starts_with("process didn't exit successfully")
 }
 
 /// The numbers in `test result: ok. 3 passed; 0 failed; ...`.
@@ -194,12 +196,15 @@ mod tests {
 
     #[test]
     fn a_stage_that_cannot_run_is_no_pass() {
-        let line = |outcome| Line { name: "x", outcome, time: Duration::ZERO, error: None };
-        let absent = || line(Outcome::NotRun("no tool".into()));
+        let line = |outcome| SummaryLine { name: "x", outcome, time: Duration::ZERO, error: None };
+        let absent = || line(StageOutcome::NotRun("no tool".into()));
         assert!(!sum_up(&[absent()], Missing::IsToldOnly));
-        assert!(sum_up(&[line(Outcome::Passed), absent()], Missing::IsToldOnly));
-        assert!(!sum_up(&[line(Outcome::Passed), absent()], Missing::Fails));
-        assert!(!sum_up(&[line(Outcome::Tests { passed: 3, failed: 1, complaints: Vec::new() })], Missing::IsToldOnly));
+        assert!(sum_up(&[line(StageOutcome::Passed), absent()], Missing::IsToldOnly));
+        assert!(!sum_up(&[line(StageOutcome::Passed), absent()], Missing::Fails));
+        assert!(!sum_up(
+            &[line(StageOutcome::Tests { passed: 3, failed: 1, complaints: Vec::new() })],
+            Missing::IsToldOnly
+        ));
     }
 
     #[test]
@@ -207,21 +212,21 @@ mod tests {
         let script = "echo 'test result: FAILED. 3 passed; 1 failed'; echo 'test a::b ... FAILED'; \
             echo 'test a::c ... ok'; echo \"  $0\" >&2; exit 1";
         let end = "process didn't exit successfully: `x` (signal: 11, SIGSEGV)";
-        let ended = cargo_test(Program::new("sh").args(["-c", script, end])).unwrap();
-        let Outcome::Tests { passed: 3, failed: 2, mut complaints } = ended else { panic!("two failed") };
+        let ended = cargo_test(ToolProgram::new("sh").args(["-c", script, end])).unwrap();
+        let StageOutcome::Tests { passed: 3, failed: 2, mut complaints } = ended else { panic!("two failed") };
         complaints.sort();
         assert_eq!(complaints, [end, "test a::b ... FAILED"]);
-        let ended = cargo_test(Program::new("sh").args(["-c", "exit 1"])).unwrap();
-        let Outcome::Tests { passed: 0, failed: 1, complaints } = ended else { panic!("one failed") };
+        let ended = cargo_test(ToolProgram::new("sh").args(["-c", "exit 1"])).unwrap();
+        let StageOutcome::Tests { passed: 0, failed: 1, complaints } = ended else { panic!("one failed") };
         assert!(complaints[0].contains("outside of the tests"));
     }
 
     #[test]
     fn after_a_failed_gate_later_stages_are_not_run() {
-        fn fails() -> Result<Outcome> {
+        fn fails() -> Result<StageOutcome> {
             anyhow::bail!("broken")
         }
-        fn unreachable() -> Result<Outcome> {
+        fn unreachable() -> Result<StageOutcome> {
             panic!("must not run")
         }
         let gate = Stage { name: "gate", meaning: "", needs: &[], gate: true, run: fails };

@@ -1,7 +1,4 @@
-//! The words of the house: `GLOSSARY.md` against the code, and names of types that stand for several things.
-//!
-//! `same_names.txt` lists the names of types that more than one definition has, with how many. The list may only get
-//! shorter: rename a type, then `WEFT_UPDATE=1 cargo test -p xtask --test words`, which lowers numbers and raises none.
+//! The words of the house: `GLOSSARY.md` against the code, and that no name of a type stands for several things.
 
 mod tree;
 
@@ -9,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use tree::{root, sources};
 
-const LIST: &str = "xtask/tests/same_names.txt";
 const GLOSSARY: &str = "GLOSSARY.md";
 const LONGEST: usize = 120;
 
@@ -76,36 +72,16 @@ fn defined(line: &str) -> Option<&str> {
     rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
-/// Every name with more than one definition, and how many it has.
-fn same_names(sources: &[String]) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    for name in sources.iter().flat_map(|text| text.lines()).filter_map(defined) {
-        *counts.entry(name.to_owned()).or_insert(0) += 1;
+/// Every name with more than one definition, with the places of all.
+fn same_names(sources: &[(String, String)]) -> Vec<String> {
+    let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (path, text) in sources {
+        for name in without_tests(text).lines().filter_map(defined) {
+            places.entry(name).or_default().push(path);
+        }
     }
-    counts.retain(|_, count| *count > 1);
-    counts
-}
-
-fn parse(list: &str) -> BTreeMap<String, usize> {
-    let entry = |line: &str| {
-        let (name, count) = line.split_once(' ').expect("a name and a number");
-        (name.to_owned(), count.parse().expect("a number"))
-    };
-    list.lines().map(entry).collect()
-}
-
-/// What of `found` the list does not allow, and what of the list is no longer so.
-fn differences(found: &BTreeMap<String, usize>, listed: &BTreeMap<String, usize>) -> Vec<String> {
-    let more = found.iter().filter(|(name, count)| listed.get(*name).is_none_or(|most| *count > most));
-    let more = more.map(|(name, count)| format!("{count} types are called {name}: find another name for the new one"));
-    let fewer = listed.iter().filter(|(name, most)| found.get(*name).is_none_or(|count| count < most));
-    more.chain(fewer.map(|(name, _)| format!("fewer types than listed are called {name}: shorten {LIST}"))).collect()
-}
-
-/// The list with the numbers of now where these are smaller.
-fn lowered(found: &BTreeMap<String, usize>, listed: &BTreeMap<String, usize>) -> String {
-    let now = listed.iter().filter_map(|(name, most)| Some((name, *found.get(name)?.min(most))));
-    now.map(|(name, count)| format!("{name} {count}\n")).collect()
+    let same = places.into_iter().filter(|(_, places)| places.len() > 1);
+    same.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect()
 }
 
 #[test]
@@ -118,14 +94,8 @@ fn every_word_of_the_glossary_is_a_word_of_the_code() {
 }
 
 #[test]
-fn no_further_type_shares_its_name_with_another() {
-    let found = same_names(&codes());
-    let listed = parse(&fs::read_to_string(root().join(LIST)).expect("the list"));
-    if std::env::var_os("WEFT_UPDATE").is_some() {
-        fs::write(root().join(LIST), lowered(&found, &listed)).expect("the list can be written");
-        return;
-    }
-    assert_eq!(differences(&found, &listed), Vec::<String>::new());
+fn no_two_types_have_one_name() {
+    assert_eq!(same_names(&sources()), Vec::<String>::new(), "find another name for the new one");
 }
 
 #[test]
@@ -154,11 +124,10 @@ fn definitions_are_seen_in_every_form() {
 }
 
 #[test]
-fn the_list_only_gets_shorter() {
-    let counts = |entries: &[(&str, usize)]| entries.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    let (found, listed) = (counts(&[("A", 3), ("B", 2), ("C", 2)]), counts(&[("A", 2), ("B", 3), ("D", 2)]));
-    let lines = differences(&found, &listed);
-    assert!(lines.len() == 4 && lines[0].contains('A') && lines[1].contains('C'), "{lines:?}");
-    assert_eq!(lowered(&found, &listed), "A 2\nB 2\n");
-    assert_eq!(differences(&listed, &listed), Vec::<String>::new());
+fn two_types_of_one_name_are_found() {
+    let source = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let inside = "#[cfg(test)]\nmod tests {\n    struct A;\n}\n";
+    let all = [source("one", "struct A;\nenum B {}\n"), source("two", "pub struct C;\n"), source("three", inside)];
+    assert_eq!(same_names(&all), Vec::<String>::new());
+    assert_eq!(same_names(&[&all[..], &[source("four", "trait A {}\n")]].concat()), ["A: one, four"]);
 }

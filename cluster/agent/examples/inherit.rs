@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::time::Duration;
-use weft_agent::{Job, JobId, Output};
+use weft_agent::{Job, JobId, RankOutput};
 use weft_cluster::job::{Program, StdinTo};
 use weft_cluster::placement::Bind;
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         programs: vec![program],
         bind: Bind::None,
         stdin: StdinTo::Nobody,
-        output: Output::merged(false),
+        output: RankOutput::merged(false),
         timeout: Some(Duration::from_secs(60).into()),
         inherit: vec![("WEFT_SEGMENT".into(), file.into())],
         hosts: None,

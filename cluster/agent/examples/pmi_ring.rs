@@ -4,7 +4,7 @@
 use std::io::{Error, Read, Write};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use weft_cluster::pmi::{Client, PROCESS_MAPPING, Reply, Request};
+use weft_cluster::pmi::{Client, PROCESS_MAPPING, PmiRequest, Reply};
 
 struct Manager {
     socket: UnixStream,
@@ -12,7 +12,7 @@ struct Manager {
 }
 
 impl Manager {
-    fn ask(&mut self, request: Request) -> Result<Reply, Error> {
+    fn ask(&mut self, request: PmiRequest) -> Result<Reply, Error> {
         let line = self.client.handle_request(request).map_err(Error::other)?;
         self.socket.write_all(&line)?;
         loop {
@@ -39,25 +39,25 @@ fn main() -> Result<(), Error> {
     // SAFETY: the process manager passed this descriptor on for us alone to use.
     let socket = unsafe { UnixStream::from_raw_fd(fd) };
     let mut manager = Manager { socket, client: Client::new() };
-    let init = manager.ask(Request::Init { interface: None })?;
+    let init = manager.ask(PmiRequest::Init { interface: None })?;
     assert!(matches!(init, Reply::Init(1, 1..)), "{init:?}");
-    manager.ask(Request::Maxes)?;
-    let Reply::KvsName(kvsname) = manager.ask(Request::KvsName)? else { panic!("a name was asked for") };
-    let universe = manager.ask(Request::UniverseSize)?;
+    manager.ask(PmiRequest::Maxes)?;
+    let Reply::KvsName(kvsname) = manager.ask(PmiRequest::KvsName)? else { panic!("a name was asked for") };
+    let universe = manager.ask(PmiRequest::UniverseSize)?;
     assert!(matches!(universe, Reply::UniverseSize(known) if known.is_none_or(|n| n as i32 >= size)), "{universe:?}");
-    assert_eq!(manager.ask(Request::Appnum)?, Reply::Appnum(0));
-    let mapping = manager.ask(Request::Get { kvsname: kvsname.clone(), key: PROCESS_MAPPING.into() })?;
+    assert_eq!(manager.ask(PmiRequest::Appnum)?, Reply::Appnum(0));
+    let mapping = manager.ask(PmiRequest::Get { kvsname: kvsname.clone(), key: PROCESS_MAPPING.into() })?;
     assert!(matches!(&mapping, Reply::Get(Some(text)) if text.starts_with("(vector,")), "{mapping:?}");
-    let put = Request::Put { kvsname: kvsname.clone(), key: format!("k{rank}"), value: format!("from-{rank}") };
+    let put = PmiRequest::Put { kvsname: kvsname.clone(), key: format!("k{rank}"), value: format!("from-{rank}") };
     manager.ask(put)?;
-    manager.ask(Request::Barrier)?;
+    manager.ask(PmiRequest::Barrier)?;
     let key = format!("k{}", (rank + size - 1) % size);
-    let Reply::Get(Some(heard)) = manager.ask(Request::Get { kvsname: kvsname.clone(), key })? else {
+    let Reply::Get(Some(heard)) = manager.ask(PmiRequest::Get { kvsname: kvsname.clone(), key })? else {
         panic!("the neighbour has put its key before the barrier")
     };
-    assert_eq!(manager.ask(Request::Get { kvsname, key: "nobody".into() })?, Reply::Get(None));
+    assert_eq!(manager.ask(PmiRequest::Get { kvsname, key: "nobody".into() })?, Reply::Get(None));
     println!("rank {rank} of {size} heard '{heard}'");
-    manager.ask(Request::Barrier)?;
-    manager.ask(Request::Finalise)?;
+    manager.ask(PmiRequest::Barrier)?;
+    manager.ask(PmiRequest::Finalise)?;
     Ok(())
 }

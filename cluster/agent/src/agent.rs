@@ -10,19 +10,19 @@
 use crate::branch::Branch;
 use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
-use crate::link::{Message, Received};
-use crate::members::Members;
+use crate::link::{KeeperMessage, ReceivedRecord};
+use crate::members::HostMembers;
 use crate::network::MakeLanes;
 use crate::pmix::{PmixOutlook, PmixServer};
-use crate::relay::{Place, Relay, output_stream};
+use crate::relay::{Relay, RelayPlace, output_stream};
 use crate::stage::Instead;
-use crate::{Destination, Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
+use crate::{Destination, Job, JobId, LaunchError, RankOutput, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
+use weft_cluster::frame::{AgentHello, Channel, Frame, Frames, HostStart, RankStream};
 use weft_cluster::usage::NOBODY;
 use weft_kernel::EventLoop;
 use weft_wire::job_map::JobMap;
@@ -62,7 +62,7 @@ fn greet() -> std::io::Result<Relay> {
     sys::set_nonblocking(&outgoing)?;
     let mut relay = Relay::new(incoming, outgoing, Frames::default());
     relay.greet();
-    relay.send(&Frame::Hello(Hello {
+    relay.send(&Frame::Hello(AgentHello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checksum: checksum::of_this_program()?,
         pid: std::process::id(),
@@ -95,8 +95,8 @@ fn run(
     if let Some(instead) = instead {
         lead_to_copies(&mut start, instead);
     }
-    let prepared =
-        Prepared::new(*start, segment).and_then(|prepared| with_pmix(prepared, &mut interest, &mut relay, &mut branch));
+    let prepared = PreparedJob::new(*start, segment)
+        .and_then(|prepared| with_pmix(prepared, &mut interest, &mut relay, &mut branch));
     let mut prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
@@ -106,7 +106,7 @@ fn run(
         prepared.here.pmix.into_iter().for_each(|(server, _)| server.end());
         return 1;
     };
-    let members = Members::of(&prepared.job.inherit);
+    let members = HostMembers::of(&prepared.job.inherit);
     let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
         Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
@@ -124,7 +124,7 @@ enum Speaker {
     Keeper,
     Pmix,
     Branch,
-    Relay(Place),
+    Relay(RelayPlace),
 }
 
 type Interest = EventLoop<Speaker>;
@@ -165,7 +165,7 @@ fn turn(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch, limit: 
 }
 
 /// Lets the ranks load the libraries beside us, and be our program.
-fn lead_to_copies(start: &mut Start, instead: &Instead) {
+fn lead_to_copies(start: &mut HostStart, instead: &Instead) {
     for program in &mut start.programs {
         program.program = instead.program(&program.program).unwrap_or_else(|| std::mem::take(&mut program.program));
     }
@@ -185,11 +185,11 @@ fn lead_to_copies(start: &mut Start, instead: &Instead) {
 /// Starts the PMIx server where one is wanted. What the agent carries for others goes on meanwhile, and the end of the
 /// launcher is seen.
 fn with_pmix(
-    mut prepared: Prepared,
+    mut prepared: PreparedJob,
     interest: &mut Interest,
     relay: &mut Relay,
     branch: &mut Branch,
-) -> Result<Prepared, LaunchError> {
+) -> Result<PreparedJob, LaunchError> {
     let Some(brought) = prepared.wanted_pmix()? else { return Ok(prepared) };
     relay.send(&Frame::PmixBegins);
     let mut beginning = prepared.here.begin_pmix(&prepared.job, brought)?;
@@ -222,7 +222,7 @@ fn refuse(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch, error
 }
 
 /// Everything that can fail before the job begins is done.
-struct Prepared {
+struct PreparedJob {
     job: Job,
     here: Here,
     limits: (u64, u64),
@@ -233,8 +233,8 @@ struct Prepared {
     lanes: Option<Box<dyn std::any::Any>>,
 }
 
-impl Prepared {
-    fn new(start: Start, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> Result<Self, LaunchError> {
+impl PreparedJob {
+    fn new(start: HostStart, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> Result<Self, LaunchError> {
         let members = start.ranks.len();
         let bad_directory = |error| LaunchError::Directory { directory: start.directory.clone(), error };
         std::env::set_current_dir(&start.directory).map_err(bad_directory)?;
@@ -262,7 +262,7 @@ impl Prepared {
             programs,
             bind: start.bind,
             stdin: start.stdin,
-            output: Output {
+            output: RankOutput {
                 tag: false,
                 streams: start.output.map(|path| path.map_or(Destination::Merged, Destination::Each)),
                 log: None,
@@ -349,20 +349,20 @@ struct Agent {
     kept: Kept,
     branch: Branch,
     /// Messages for the keeper that found no room.
-    unsent: Vec<Message>,
+    unsent: Vec<KeeperMessage>,
     /// The keeper has said all that it will say.
     over: bool,
     /// What ranks say in their shared memory.
-    members: Option<Members>,
+    members: Option<HostMembers>,
     /// The PMIx server of this host.
     pmix: Option<PmixServer>,
 }
 
 impl Agent {
-    fn new(mut relay: Relay, kept: Kept, ours: OurHalf, branch: Branch, members: Option<Members>) -> Self {
+    fn new(mut relay: Relay, kept: Kept, ours: OurHalf, branch: Branch, members: Option<HostMembers>) -> Self {
         let channel = |member: usize, stream| Channel { member: member as u32, stream };
         for (member, socket) in ours.pmi.into_iter().enumerate() {
-            relay.add_socket(channel(member, Stream::Pmi), socket.into());
+            relay.add_socket(channel(member, RankStream::Pmi), socket.into());
         }
         for source in ours.sources {
             relay.add_reader(channel(source.rank, output_stream(source.sink)), source.pipe);
@@ -370,7 +370,7 @@ impl Agent {
         for (member, pipe) in ours.inputs {
             // One that waits would hold all others up.
             if sys::set_nonblocking(&pipe).is_ok() {
-                relay.add_writer(channel(member, Stream::Input), pipe);
+                relay.add_writer(channel(member, RankStream::Input), pipe);
             }
         }
         Self { relay, kept, branch, unsent: Vec::new(), over: false, members, pmix: ours.pmix }
@@ -415,13 +415,13 @@ impl Agent {
 
     fn handle_frame(&mut self, frame: &Frame) {
         match frame {
-            Frame::Signal { signal } => self.tell(Message::Signal { signal: *signal }),
+            Frame::Signal { signal } => self.tell(KeeperMessage::Signal { signal: *signal }),
             Frame::SignalOne { member, signal } => {
-                self.tell(Message::SignalOne { rank: *member as usize, signal: *signal });
+                self.tell(KeeperMessage::SignalOne { rank: *member as usize, signal: *signal });
             }
-            Frame::Kill => self.tell(Message::Kill),
+            Frame::Kill => self.tell(KeeperMessage::Kill),
             Frame::AskDoing => {
-                let doing = self.members.as_ref().map_or_else(Vec::new, Members::doing);
+                let doing = self.members.as_ref().map_or_else(Vec::new, HostMembers::doing);
                 self.relay.send(&Frame::Doing(doing));
             }
             Frame::Pmix(piece) => self.pmix.iter_mut().for_each(|server| server.tell(piece)),
@@ -429,7 +429,7 @@ impl Agent {
         }
     }
 
-    fn tell(&mut self, message: Message) {
+    fn tell(&mut self, message: KeeperMessage) {
         if !self.unsent.is_empty() || !self.kept.link.try_send(&message) {
             self.unsent.push(message);
         }
@@ -440,9 +440,9 @@ impl Agent {
         unsent.into_iter().for_each(|message| self.tell(message));
         while !self.over {
             match self.kept.link.try_receive() {
-                Received::Message(message) => self.handle_message(message),
-                Received::NothingYet => return,
-                Received::Gone => self.handle_keeper_gone(),
+                ReceivedRecord::Message(message) => self.handle_message(message),
+                ReceivedRecord::NothingYet => return,
+                ReceivedRecord::Gone => self.handle_keeper_gone(),
             }
         }
     }
@@ -460,25 +460,27 @@ impl Agent {
         }
     }
 
-    fn handle_message(&mut self, message: Message) {
+    fn handle_message(&mut self, message: KeeperMessage) {
         match message {
-            Message::Started { rank, pid } => self.relay.send(&Frame::Started { member: rank as u32, pid }),
-            Message::NotStarted { rank, errno } => self.relay.send(&Frame::NotStarted { member: rank as u32, errno }),
-            Message::Ended { rank, exit } => {
+            KeeperMessage::Started { rank, pid } => self.relay.send(&Frame::Started { member: rank as u32, pid }),
+            KeeperMessage::NotStarted { rank, errno } => {
+                self.relay.send(&Frame::NotStarted { member: rank as u32, errno })
+            }
+            KeeperMessage::Ended { rank, exit } => {
                 let member = rank as u32;
                 // What it said before it ended comes first.
-                self.relay.drain(|channel| channel == Channel { member, stream: Stream::Pmi });
+                self.relay.drain(|channel| channel == Channel { member, stream: RankStream::Pmi });
                 self.read_pmix();
                 self.relay.send(&Frame::Ended { member, exit });
             }
-            Message::Used { rank, usage } => {
+            KeeperMessage::Used { rank, usage } => {
                 let sent = rank.and_then(|rank| self.members.as_ref()?.sent(rank));
                 let member = rank.map_or(NOBODY, |rank| rank as u32);
                 self.relay.send(&Frame::Used { member, usage, sent });
             }
-            Message::Failed { rank, text } => self.relay.send(&Frame::Failed { member: rank as u32, text }),
-            Message::Over { leftovers } => self.handle_over(leftovers),
-            Message::Signal { .. } | Message::SignalOne { .. } | Message::Kill => {}
+            KeeperMessage::Failed { rank, text } => self.relay.send(&Frame::Failed { member: rank as u32, text }),
+            KeeperMessage::Over { leftovers } => self.handle_over(leftovers),
+            KeeperMessage::Signal { .. } | KeeperMessage::SignalOne { .. } | KeeperMessage::Kill => {}
         }
     }
 

@@ -9,7 +9,7 @@
 #[allow(unsafe_code)]
 mod sys;
 
-use crate::sys::{Came, SignalSet, exit_now, kill, read_signal_from};
+use crate::sys::{ArrivedSignal, SignalSet, exit_now, kill, read_signal_from};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -55,12 +55,12 @@ impl Tally {
 
 /// How a program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProgramEnd {
     Code(i32),
     Signal(i32),
 }
 
-impl End {
+impl ProgramEnd {
     /// Ends this process in the same way.
     pub fn imitate(self) -> ! {
         match self {
@@ -75,7 +75,7 @@ impl End {
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<End> {
+pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<ProgramEnd> {
     let (name, value) = tally.variable();
     run_plain(command.env(name, value), &[keep, &[tally.memory.as_raw_fd()]].concat())
 }
@@ -91,36 +91,36 @@ pub fn used() -> ([u64; 2], u64) {
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn run_plain(command: &mut Command, keep: &[RawFd]) -> io::Result<End> {
+pub fn run_plain(command: &mut Command, keep: &[RawFd]) -> io::Result<ProgramEnd> {
     let signals = SignalSet::all();
     let before = signals.block()?;
     let descriptor = signals.descriptor()?;
     let child = sys::spawn_beside(command, before)? as i32;
     let ours = [keep, &[descriptor.as_raw_fd()]].concat();
     let _ = sys::let_go_of_others(&ours);
-    Beside { descriptor, child, witness: Witness::start().ok() }.serve()
+    ProgramBeside { descriptor, child, witness: Witness::start().ok() }.serve()
 }
 
 /// A command with its program.
-struct Beside {
+struct ProgramBeside {
     descriptor: OwnedFd,
     child: i32,
     /// None where no process can be made: then a signal to the group comes twice.
     witness: Option<Witness>,
 }
 
-impl Beside {
-    fn serve(mut self) -> io::Result<End> {
+impl ProgramBeside {
+    fn serve(mut self) -> io::Result<ProgramEnd> {
         loop {
             weft_kernel::await_events(self.descriptor.as_raw_fd(), libc::POLLIN, None)?;
             let (came, shared) = self.take_signals();
             came.iter().filter(|came| shared & bit(came.signal) == 0).for_each(|came| self.pass_on(came));
             while let Some(status) = sys::change_of(self.child)? {
                 if libc::WIFEXITED(status) {
-                    return Ok(End::Code(libc::WEXITSTATUS(status)));
+                    return Ok(ProgramEnd::Code(libc::WEXITSTATUS(status)));
                 }
                 if libc::WIFSIGNALED(status) {
-                    return Ok(End::Signal(libc::WTERMSIG(status)));
+                    return Ok(ProgramEnd::Signal(libc::WTERMSIG(status)));
                 }
                 if libc::WIFSTOPPED(status) {
                     self.stop(libc::WSTOPSIG(status));
@@ -130,7 +130,7 @@ impl Beside {
     }
 
     /// What has come, and which of it the program has got with its group, as bits.
-    fn take_signals(&mut self) -> (Vec<Came>, u64) {
+    fn take_signals(&mut self) -> (Vec<ArrivedSignal>, u64) {
         let (mut came, mut got) = (Vec::new(), 0);
         loop {
             let more = std::iter::from_fn(|| read_signal_from(&self.descriptor));
@@ -147,7 +147,7 @@ impl Beside {
         (came, if sys::group_of(self.child) == sys::group_of(0) { got } else { 0 })
     }
 
-    fn pass_on(&self, came: &Came) {
+    fn pass_on(&self, came: &ArrivedSignal) {
         let group = sys::group_of(self.child);
         match came.signal {
             libc::SIGCONT if group != sys::group_of(0) => drop(kill(-group, came.signal)),

@@ -4,8 +4,8 @@
 //! its pipes lead through the link to this one, and nothing else is different.
 
 use crate::faults::FaultPlan;
-use crate::keeper::{Keeper, Kept, RankInput, Start};
-use crate::link::{Message, Received};
+use crate::keeper::{Keeper, Kept, RankInput, RankStart};
+use crate::link::{KeeperMessage, ReceivedRecord};
 use crate::relay::Relay;
 use crate::sys::Apart;
 use crate::{LaunchError, descriptors, sys};
@@ -13,10 +13,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use weft_cluster::frame::{Channel, Frame, Stream};
+use weft_cluster::frame::{Channel, Frame, RankStream};
 
 /// The ends of a command's input, output and error, and which streams these are.
-const STREAMS: [Stream; 3] = [Stream::CommandInput, Stream::CommandOutput, Stream::CommandError];
+const STREAMS: [RankStream; 3] = [RankStream::CommandInput, RankStream::CommandOutput, RankStream::CommandError];
 
 /// The commands of this agent, if it has any.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Branch {
             relay.add_reader(said, near_error);
             let input = RankInput::Pipe(input);
             let (apart, outputs) = (Apart::Group, [output, error]);
-            starts.push(Start { command, core: None, input, apart, outputs, own: Vec::new() });
+            starts.push(RankStart { command, core: None, input, apart, outputs, own: Vec::new() });
         }
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
         let (kept, relay) =
@@ -69,20 +69,20 @@ impl Branch {
     pub fn handle(&mut self, relay: &mut Relay) {
         while let Some(kept) = &self.kept {
             match kept.link.try_receive() {
-                Received::Message(Message::Ended { rank, exit }) => {
+                ReceivedRecord::Message(KeeperMessage::Ended { rank, exit }) => {
                     relay.send(&Frame::CommandEnded { command: rank as u32, exit });
                 }
-                Received::Message(Message::NotStarted { rank, errno }) => {
+                ReceivedRecord::Message(KeeperMessage::NotStarted { rank, errno }) => {
                     relay.send(&Frame::CommandNotStarted { command: rank as u32, errno });
                 }
-                Received::Message(Message::Over { .. }) => {
+                ReceivedRecord::Message(KeeperMessage::Over { .. }) => {
                     // Nobody is left who could write: what is in the pipes is all.
                     relay.drain(|channel| channel.stream.is_of_command());
                     self.end();
                 }
-                Received::Message(_) => {}
-                Received::NothingYet => return,
-                Received::Gone => {
+                ReceivedRecord::Message(_) => {}
+                ReceivedRecord::NothingYet => return,
+                ReceivedRecord::Gone => {
                     relay.send(&Frame::KeeperGone { pid: kept.pid as u32 });
                     self.end();
                 }

@@ -8,7 +8,7 @@ use crate::LaunchError;
 use std::fs::read_to_string;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use weft_cluster::placement::{Bind, Core, Offer, cores_wanted, parse_cpu_list, plan};
+use weft_cluster::placement::{Bind, Core, HostOffer, cores_wanted, parse_cpu_list, plan};
 
 /// Cores that no other job takes while this value (or a forked copy of it) lives.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub fn place(bind: Bind, ranks: usize) -> Result<(Option<Vec<Core>>, Claims), La
     let wanted = cores_wanted(bind, ranks, cores.len(), quota);
     let mut claims = Claims::default();
     let free = claim(&cores, wanted, &mut claims);
-    let plan = plan(bind, ranks, &Offer { free, allowed: cores.len(), quota })?;
+    let plan = plan(bind, ranks, &HostOffer { free, allowed: cores.len(), quota })?;
     // What is not used is free again at once.
     Ok(if plan.is_some() { (plan, claims) } else { (None, Claims::default()) })
 }

@@ -2,10 +2,10 @@
 //! the keeper is forked, then split into two halves.
 
 use crate::faults::{self, FaultPlan};
-use crate::keeper::{RankInput, Start};
+use crate::keeper::{RankInput, RankStart};
 use crate::pmix::{BeginningPmix, Environments, PmixServer};
 use crate::sys::Apart;
-use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, elf, libraries, program, sys, tuning};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, RankOutput, elf, libraries, program, sys, tuning};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -78,7 +78,7 @@ impl Here {
 }
 
 /// A stream of one rank, as it is read.
-pub struct Source {
+pub struct RankSource {
     /// In the launcher the rank, in an agent the member.
     pub rank: usize,
     /// 0 for standard output, 1 for standard error.
@@ -91,7 +91,7 @@ pub struct Source {
 pub struct OurHalf {
     /// One for each member.
     pub pmi: Vec<UnixStream>,
-    pub sources: Vec<Source>,
+    pub sources: Vec<RankSource>,
     /// Where the standard input of a member is written, unless it reads nothing or the user's own.
     pub inputs: Vec<(usize, OwnedFd)>,
     /// Where the ranks have a PMIx server.
@@ -137,7 +137,7 @@ pub fn connect(
     job: &Job,
     mut here: Here,
     cores: Option<Vec<Core>>,
-) -> Result<(OurHalf, Vec<Start>, FaultPlan), LaunchError> {
+) -> Result<(OurHalf, Vec<RankStart>, FaultPlan), LaunchError> {
     let mut plan = FaultPlan { ranks: here.ranks.clone(), ..FaultPlan::default() };
     plan.cores = job.cores.as_ref().map(|cores| cores.join(job.id.as_str()));
     // Without a socket nobody can call, and all else is as ever.
@@ -183,13 +183,13 @@ pub fn connect(
             true => RankInput::Pipe(input(member, &mut ours)?),
         };
         let core = cores.as_mut().and_then(Iterator::next);
-        starts.push(Start { command, core, input, apart, outputs, own });
+        starts.push(RankStart { command, core, input, apart, outputs, own });
     }
     Ok((ours, starts, plan))
 }
 
 fn output(
-    output: &Output,
+    output: &RankOutput,
     sink: usize,
     rank: usize,
     size: usize,
@@ -201,7 +201,7 @@ fn output(
     }
     let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
     sys::set_nonblocking(&reader).map_err(LaunchError::system("pipe"))?;
-    ours.sources.push(Source { rank: member, sink, pipe: reader.into() });
+    ours.sources.push(RankSource { rank: member, sink, pipe: reader.into() });
     Ok(writer.into())
 }
 
@@ -237,7 +237,7 @@ pub fn reads(stdin: StdinTo, rank: usize) -> bool {
 
 /// One rank and no terminal: the rank gets our own standard input, nothing is copied and nothing read in vain.
 fn gets_input_directly(stdin: StdinTo) -> bool {
-    matches!(stdin, StdinTo::Rank(_)) && sys::kind(0) != sys::Kind::Terminal
+    matches!(stdin, StdinTo::Rank(_)) && sys::kind(0) != sys::DescriptorKind::Terminal
 }
 
 /// What the ranks of one program have in common.

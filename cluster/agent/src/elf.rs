@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What decides whether a library can be preloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ElfFacts {
     /// `e_machine`.
     pub machine: Machine,
     /// It asks for a dynamic linker.
@@ -56,11 +56,11 @@ fn has_other_formats() -> bool {
 }
 
 /// The facts about a program; `None` when it is not one of the kind that is read here.
-pub fn facts(program: &Path) -> Option<Facts> {
+pub fn facts(program: &Path) -> Option<ElfFacts> {
     let file = open(program)?;
     let header = header(&file)?;
     let segments = header.program_headers(LittleEndian, &file).ok()?;
-    Some(Facts {
+    Some(ElfFacts {
         machine: header.e_machine(LittleEndian),
         has_interpreter: segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP),
         is_go: has_section(&file, ".go.buildinfo").unwrap_or(false),
@@ -151,7 +151,7 @@ mod tests {
     fn this_very_program_is_dynamic_and_has_its_sections() {
         let path = std::env::current_exe().unwrap();
         let facts = facts(&path).expect("a program");
-        assert_eq!(facts, Facts { machine: own_machine(), has_interpreter: true, is_go: false });
+        assert_eq!(facts, ElfFacts { machine: own_machine(), has_interpreter: true, is_go: false });
         let file = open(&path).unwrap();
         assert_eq!(has_section(&file, ".text"), Some(true));
         assert_eq!(has_section(&file, ".no-such"), Some(false));

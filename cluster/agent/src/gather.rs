@@ -2,27 +2,27 @@
 //! all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
 
 use crate::faults::FaultPlan;
-use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
-use crate::link::{Message, Received};
-use crate::relay::{self, Place, Relay};
-use crate::signals::{self, Signals};
-use crate::stage::Stage;
+use crate::keeper::{Keeper, Kept, RankInput, RankStart as Command};
+use crate::link::{KeeperMessage, ReceivedRecord};
+use crate::relay::{self, Relay, RelayPlace};
+use crate::signals::{self, LauncherSignals};
+use crate::stage::StagedFiles;
 use crate::sys::Apart;
-use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, pmix, say, sys};
+use crate::{Destination, Job, LaunchError, LaunchHosts, branch, checksum, network, pmix, say, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-use weft_cluster::frame::{Frame, Frames, GREETING_BYTES, Hello, MAGIC, PROTOCOL, Start};
+use weft_cluster::frame::{AgentHello, Frame, Frames, GREETING_BYTES, HostStart, MAGIC, PROTOCOL};
 use weft_cluster::hosts::parents;
 use weft_cluster::job::is_reserved;
 use weft_cluster::state::Exit;
 use weft_kernel::EventLoop;
-use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, Rank as MapRank};
+use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, MappedRank as MapRank};
 
 mod host;
 mod remedy;
 
-pub use host::{Host, Tail};
+pub use host::{GatheredHost, Tail};
 use remedy::remedy;
 
 /// Kept of what a launch command writes on its standard error.
@@ -37,31 +37,31 @@ const PMIX_PATIENCE: Duration = pmix::PATIENCE.saturating_add(Duration::from_sec
 const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The keeper of the launch commands.
-pub struct Guard {
+pub struct CommandKeeper {
     pub kept: Kept,
 }
 
 /// All hosts of a job, ready to start their ranks.
 pub struct Gathered {
-    pub guard: Guard,
-    pub hosts: Vec<Host>,
+    pub guard: CommandKeeper,
+    pub hosts: Vec<GatheredHost>,
 }
 
 /// See above. When it fails, nothing of the job is left on this host, and the agents elsewhere know that we are gone.
 pub fn gather(
     job: &Job,
-    hosts: &Hosts,
+    hosts: &LaunchHosts,
     size: usize,
-    signals: &Signals,
+    signals: &LauncherSignals,
     limits: (u64, u64),
 ) -> Result<Gathered, LaunchError> {
     let stage =
-        if hosts.stage { Some(Stage::new().map_err(LaunchError::system("reading this program"))?) } else { None };
+        if hosts.stage { Some(StagedFiles::new().map_err(LaunchError::system("reading this program"))?) } else { None };
     let (guard, list, tree) = start_commands(hosts, stage.as_ref(), signals, limits)?;
     let interest = EventLoop::new().map_err(LaunchError::system("epoll"))?;
     let (deadline, patience) = (None, hosts.patience);
     let refused_at = None;
-    let mut round = Round { hosts: list, tree, guard, signals, interest, deadline, patience, refused_at, stage };
+    let mut round = GatherRound { hosts: list, tree, guard, signals, interest, deadline, patience, refused_at, stage };
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
@@ -93,11 +93,11 @@ struct Below {
 
 /// Starts the launch commands, as children of a keeper; where hosts are many, only some.
 fn start_commands(
-    hosts: &Hosts,
-    stage: Option<&Stage>,
-    signals: &Signals,
+    hosts: &LaunchHosts,
+    stage: Option<&StagedFiles>,
+    signals: &LauncherSignals,
     limits: (u64, u64),
-) -> Result<(Guard, Vec<Host>, Tree), LaunchError> {
+) -> Result<(CommandKeeper, Vec<GatheredHost>, Tree), LaunchError> {
     let count = hosts.names.len();
     let parents = match hosts.tree {
         Some(least) if count >= least => parents(count),
@@ -110,7 +110,7 @@ fn start_commands(
     let mut starts = Vec::new();
     let mut list = Vec::new();
     for (number, name) in hosts.names.iter().enumerate() {
-        let words = hosts.launch.command(name, &stage.map_or_else(|| agent.to_vec(), Stage::words));
+        let words = hosts.launch.command(name, &stage.map_or_else(|| agent.to_vec(), StagedFiles::words));
         let shown = hosts.launch.command(name, &agent).join(" ");
         let (ends, near) = branch::pipes().map_err(LaunchError::system("pipe"))?;
         match parents[number] {
@@ -132,7 +132,7 @@ fn start_commands(
         }
         let ranks = (0..hosts.places.len()).filter(|rank| hosts.places[*rank] == number).collect();
         let over = parents[number].map(|parent| hosts.names[parent].clone());
-        list.push(Host::new(name, ranks, (shown, over), near));
+        list.push(GatheredHost::new(name, ranks, (shown, over), near));
     }
     let keeper = Keeper {
         starts,
@@ -143,10 +143,10 @@ fn start_commands(
         grace: Duration::ZERO,
     };
     let (kept, (list, tree)) = keeper.start((list, tree))?;
-    Ok((Guard { kept }, list, tree))
+    Ok((CommandKeeper { kept }, list, tree))
 }
 
-impl Guard {
+impl CommandKeeper {
     /// Waits until the launch commands have ended; those that do not in `time` are killed.
     pub fn end(self, time: Duration) {
         let Kept { link, pid } = self.kept;
@@ -154,10 +154,10 @@ impl Guard {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match link.try_receive() {
-                Received::Message(Message::Over { .. }) | Received::Gone => break,
-                Received::Message(_) => {}
-                Received::NothingYet if left.is_zero() => break,
-                Received::NothingYet => _ = weft_kernel::await_events(link.fd(), libc::POLLIN, Some(left)),
+                ReceivedRecord::Message(KeeperMessage::Over { .. }) | ReceivedRecord::Gone => break,
+                ReceivedRecord::Message(_) => {}
+                ReceivedRecord::NothingYet if left.is_zero() => break,
+                ReceivedRecord::NothingYet => _ = weft_kernel::await_events(link.fd(), libc::POLLIN, Some(left)),
             }
         }
         // The keeper ends everything when it finds us gone.
@@ -166,40 +166,40 @@ impl Guard {
     }
 }
 
-/// How long [`Guard::end`] should wait when all has gone well.
+/// How long [`CommandKeeper::end`] should wait when all has gone well.
 pub fn leave_time() -> Duration {
     LEAVE_TIME
 }
 
 /// What is waited for while the hosts are gathered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Token {
+enum GatherToken {
     Signal,
     Guard,
-    Host(usize, host::Source),
+    Host(usize, host::GatherSource),
 }
 
-struct Round<'a> {
-    hosts: Vec<Host>,
+struct GatherRound<'a> {
+    hosts: Vec<GatheredHost>,
     tree: Tree,
-    guard: Guard,
-    signals: &'a Signals,
-    interest: EventLoop<Token>,
+    guard: CommandKeeper,
+    signals: &'a LauncherSignals,
+    interest: EventLoop<GatherToken>,
     deadline: Option<Instant>,
     patience: Option<Duration>,
     /// When the first host has refused.
     refused_at: Option<Instant>,
     /// What a host gets that has asked for it.
-    stage: Option<Stage>,
+    stage: Option<StagedFiles>,
 }
 
-impl Round<'_> {
-    fn all_ready(&mut self, job: &Job, hosts: &Hosts, size: usize) -> Result<(), LaunchError> {
+impl GatherRound<'_> {
+    fn all_ready(&mut self, job: &Job, hosts: &LaunchHosts, size: usize) -> Result<(), LaunchError> {
         let ours = checksum::of_this_program().map_err(LaunchError::system("reading this program"))?;
         let directory = std::env::current_dir().map_err(LaunchError::system("working directory"))?;
         self.wait_until(|host| host.is_below() || host.progress.has_greeted())?;
         self.check(ours)?;
-        if self.hosts.iter().any(Host::is_below) {
+        if self.hosts.iter().any(GatheredHost::is_below) {
             self.start_below(&directory);
             self.wait_until(|host| host.progress.has_greeted())?;
             self.check(ours)?;
@@ -208,7 +208,7 @@ impl Round<'_> {
         let environment: Vec<_> =
             std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(is_reserved)).collect();
         for host in &mut self.hosts {
-            let start = Start {
+            let start = HostStart {
                 job: job.id.as_str().to_owned(),
                 secret: job.id.secret(),
                 front: job.front.clone(),
@@ -272,14 +272,14 @@ impl Round<'_> {
     }
 
     fn tell_copies(&self, front: &str) {
-        let places: Vec<_> = self.hosts.iter().filter_map(Host::copied).collect();
+        let places: Vec<_> = self.hosts.iter().filter_map(GatheredHost::copied).collect();
         if let (Some(stage), [_, ..]) = (&self.stage, &places[..]) {
             say(front, stage.report(&places));
         }
     }
 
-    fn job_map(&self, hosts: &Hosts) -> Result<JobMap, LaunchError> {
-        let map_host = |host: &Host| {
+    fn job_map(&self, hosts: &LaunchHosts) -> Result<JobMap, LaunchError> {
+        let map_host = |host: &GatheredHost| {
             let addresses = host.addresses().iter().take(MAX_ADDRESSES).copied().collect();
             MapHost { name: host.name.clone(), addresses }
         };
@@ -298,7 +298,7 @@ impl Round<'_> {
     }
 
     /// Returns when all hosts have come so far.
-    fn wait_until(&mut self, far_enough: impl Fn(&Host) -> bool) -> Result<(), LaunchError> {
+    fn wait_until(&mut self, far_enough: impl Fn(&GatheredHost) -> bool) -> Result<(), LaunchError> {
         let (mut copied, mut patience) = (0, self.patience);
         self.deadline = patience.map(|patience| Instant::now() + patience);
         loop {
@@ -309,7 +309,7 @@ impl Round<'_> {
             // While something is copied, a host that takes it is heard of; what the way there still holds, and checking it,
             // takes its time as well.
             let copied_before =
-                std::mem::replace(&mut copied, self.hosts.iter().map(Host::copied_bytes).sum::<usize>());
+                std::mem::replace(&mut copied, self.hosts.iter().map(GatheredHost::copied_bytes).sum::<usize>());
             if copied != copied_before {
                 patience = self.patience.map(|patience| patience.max(COPY_PATIENCE));
                 self.deadline = patience.map(|patience| Instant::now() + patience);
@@ -334,10 +334,10 @@ impl Round<'_> {
     }
 
     /// What lacks on one host often lacks on others: who is about to say the same is waited for, to be named with it.
-    fn refusal(&mut self, now: Instant, far_enough: impl Fn(&Host) -> bool) -> Option<LaunchError> {
+    fn refusal(&mut self, now: Instant, far_enough: impl Fn(&GatheredHost) -> bool) -> Option<LaunchError> {
         let (hosts, code, reason) = self.refused()?;
         let refused_at = *self.refused_at.get_or_insert(now);
-        let is_open = |host: &Host| host.progress.refusal().is_none() && !far_enough(host);
+        let is_open = |host: &GatheredHost| host.progress.refusal().is_none() && !far_enough(host);
         if self.hosts.iter().any(is_open) && now < refused_at + REFUSAL_TIME {
             return None;
         }
@@ -366,18 +366,18 @@ impl Round<'_> {
 
     fn wait_once(&mut self, now: Instant, deadline: Option<Instant>) -> Result<(), LaunchError> {
         let Self { hosts, guard, interest, .. } = self;
-        interest.ask(self.signals.fd(), libc::POLLIN, Token::Signal);
-        interest.ask(guard.kept.link.fd(), libc::POLLIN, Token::Guard);
+        interest.ask(self.signals.fd(), libc::POLLIN, GatherToken::Signal);
+        interest.ask(guard.kept.link.fd(), libc::POLLIN, GatherToken::Guard);
         for (number, host) in hosts.iter().enumerate() {
-            host.interest(|fd, events, source| interest.ask(fd, events, Token::Host(number, source)));
+            host.interest(|fd, events, source| interest.ask(fd, events, GatherToken::Host(number, source)));
         }
         let until = self.refused_at.map(|at| at + REFUSAL_TIME).into_iter().chain(deadline).min();
         let left = until.map(|at| at.saturating_duration_since(now));
         for (token, found) in interest.turn(left).map_err(LaunchError::system("epoll"))? {
             match token {
-                Token::Signal => self.handle_signals()?,
-                Token::Guard => self.handle_guard()?,
-                Token::Host(number, source) => self.hosts[number].handle(source, found),
+                GatherToken::Signal => self.handle_signals()?,
+                GatherToken::Guard => self.handle_guard()?,
+                GatherToken::Host(number, source) => self.hosts[number].handle(source, found),
             }
         }
         Ok(())
@@ -399,20 +399,20 @@ impl Round<'_> {
     fn handle_guard(&mut self) -> Result<(), LaunchError> {
         loop {
             match self.guard.kept.link.try_receive() {
-                Received::NothingYet => return Ok(()),
-                Received::Message(Message::Ended { rank, exit }) => {
+                ReceivedRecord::NothingYet => return Ok(()),
+                ReceivedRecord::Message(KeeperMessage::Ended { rank, exit }) => {
                     self.hosts[self.tree.direct[rank]].ended = Some(exit);
                 }
-                Received::Message(Message::NotStarted { rank, errno }) => {
+                ReceivedRecord::Message(KeeperMessage::NotStarted { rank, errno }) => {
                     let reason = std::io::Error::from_raw_os_error(errno).to_string();
                     return Err(self.hosts[self.tree.direct[rank]].not_started(&reason));
                 }
                 // Of all that ended, each host says itself what is wrong.
-                Received::Message(_) => {}
-                Received::Gone if self.tree.direct.iter().all(|host| self.hosts[*host].ended.is_some()) => {
+                ReceivedRecord::Message(_) => {}
+                ReceivedRecord::Gone if self.tree.direct.iter().all(|host| self.hosts[*host].ended.is_some()) => {
                     return Ok(());
                 }
-                Received::Gone => {
+                ReceivedRecord::Gone => {
                     let error = std::io::Error::other("the keeper of the launch commands was killed");
                     return Err(LaunchError::System { what: "hosts", error });
                 }

@@ -6,7 +6,7 @@
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
 use crate::faults::{FaultPlan, FaultWatch};
-use crate::link::{Link, Message, Received};
+use crate::link::{KeeperLink, KeeperMessage, ReceivedRecord};
 use crate::memory::Kills;
 use crate::sys::Apart;
 use crate::{LaunchError, elf, sys};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use weft_cluster::placement::Core;
 use weft_cluster::state::Exit;
 use weft_cluster::usage::RankUsage;
-use weft_kernel::{Set, await_events};
+use weft_kernel::{DescriptorSet, await_events};
 
 /// Processes that cannot be killed (another user's, or stuck in the kernel) are waited for so long.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub const GRACE: Duration = Duration::from_millis(300);
 
 /// One rank, ready to be started.
-pub struct Start {
+pub struct RankStart {
     pub command: Command,
     pub core: Option<Core>,
     pub input: RankInput,
@@ -51,7 +51,7 @@ pub enum RankInput {
 
 /// What the keeper takes with it from the process that forks it.
 pub struct Keeper {
-    pub starts: Vec<Start>,
+    pub starts: Vec<RankStart>,
     /// Descriptors for every rank.
     pub inherit: Vec<OwnedFd>,
     /// Soft and hard limit of descriptors that the ranks shall have.
@@ -66,14 +66,14 @@ pub struct Keeper {
 
 /// A keeper as its parent sees it.
 pub struct Kept {
-    pub link: Link,
+    pub link: KeeperLink,
     pub pid: i32,
 }
 
 impl Keeper {
     /// Forks the keeper. `ours` is what it must not hold open, and comes back.
     pub fn start<T>(self, ours: T) -> Result<(Kept, T), LaunchError> {
-        let (link, far_link) = Link::pair().map_err(LaunchError::system("socket pair"))?;
+        let (link, far_link) = KeeperLink::pair().map_err(LaunchError::system("socket pair"))?;
         // Should the keeper be killed, its children become ours.
         sys::become_subreaper().map_err(LaunchError::system("subreaper"))?;
         match sys::fork().map_err(LaunchError::system("fork"))? {
@@ -87,7 +87,7 @@ impl Keeper {
     }
 
     /// Lives as the keeper; returns when nothing of the job is left.
-    fn keep(self, link: Link) {
+    fn keep(self, link: KeeperLink) {
         let Self { starts, inherit, limits, mask, faults, grace } = self;
         // Failure of any of these leaves a keeper that is easier to kill, but one that works.
         let _ = sys::own_group();
@@ -111,7 +111,7 @@ impl Keeper {
         family.await_the_rest(&child_signals, grace);
         let leftovers = kill_descendants(&child_signals, |pid, usage| family.account(pid, usage));
         family.tell_of_the_rest();
-        family.link.send(Message::Over { leftovers });
+        family.link.send(KeeperMessage::Over { leftovers });
     }
 }
 
@@ -130,19 +130,19 @@ struct Family {
     /// What has been used by those who were not ranks, for the ranks that left them behind.
     left: HashMap<Option<usize>, RankUsage>,
     faults: FaultWatch,
-    link: Link,
+    link: KeeperLink,
     /// For want of memory.
     kills: Kills,
 }
 
 impl Family {
-    fn new(waiting: usize, link: Link, faults: FaultWatch) -> Self {
+    fn new(waiting: usize, link: KeeperLink, faults: FaultWatch) -> Self {
         let (ranks, all, left) = Default::default();
         Self { ranks, all, waiting, has_failed: false, left, faults, link, kills: Kills::here() }
     }
 
     /// Starts the ranks in order; answers false when the launcher wants the end meanwhile.
-    fn start_all(&mut self, starts: Vec<Start>, mask: &sys::SignalSet, limit: u64) -> bool {
+    fn start_all(&mut self, starts: Vec<RankStart>, mask: &sys::SignalSet, limit: u64) -> bool {
         for (rank, start) in starts.into_iter().enumerate() {
             if !self.obey() {
                 return false;
@@ -151,13 +151,13 @@ impl Family {
                 Ok(pid) => {
                     self.ranks.insert(pid as i32, rank);
                     self.all.insert(pid as i32, (rank, Instant::now()));
-                    self.link.send(Message::Started { rank, pid });
+                    self.link.send(KeeperMessage::Started { rank, pid });
                 }
                 Err(error) => {
                     self.waiting -= 1;
                     self.has_failed = true;
                     let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
-                    self.link.send(Message::NotStarted { rank, errno });
+                    self.link.send(KeeperMessage::NotStarted { rank, errno });
                 }
             }
         }
@@ -166,7 +166,7 @@ impl Family {
 
     /// Returns when all ranks have ended, or the launcher wants the end or is gone.
     fn watch(&mut self, child_signals: &OwnedFd) {
-        let news = Set::new().and_then(|set| {
+        let news = DescriptorSet::new().and_then(|set| {
             set.watch(self.link.fd(), libc::POLLIN, 0)?;
             if let Some(calls) = self.faults.fd() {
                 set.watch(calls, libc::POLLIN, 0)?;
@@ -203,7 +203,7 @@ impl Family {
         for (rank, exit) in ended {
             self.waiting -= 1;
             self.has_failed |= exit != Exit::Code(0);
-            self.link.send(Message::Ended { rank, exit });
+            self.link.send(KeeperMessage::Ended { rank, exit });
         }
     }
 
@@ -234,7 +234,7 @@ impl Family {
         }
         let rank = member_of(&self.all, pid);
         if self.ranks.contains_key(&pid) {
-            self.link.send(Message::Used { rank, usage });
+            self.link.send(KeeperMessage::Used { rank, usage });
         } else {
             self.left.entry(rank).or_default().add(usage);
         }
@@ -244,14 +244,14 @@ impl Family {
     fn tell_of_faults(&mut self) {
         let link = &self.link;
         for (rank, report) in self.faults.finish(|| !link.is_gone()) {
-            link.send(Message::failed(rank, report.encode()));
+            link.send(KeeperMessage::failed(rank, report.encode()));
         }
     }
 
     /// Tells what those have used that were not collected as ranks.
     fn tell_of_the_rest(&mut self) {
         for (rank, usage) in self.left.drain() {
-            self.link.send(Message::Used { rank, usage });
+            self.link.send(KeeperMessage::Used { rank, usage });
         }
     }
 
@@ -273,10 +273,12 @@ impl Family {
     fn obey(&self) -> bool {
         loop {
             match self.link.try_receive() {
-                Received::Message(Message::Signal { signal }) => self.signal(signal, |_| true),
-                Received::Message(Message::SignalOne { rank, signal }) => self.signal(signal, |one| one == rank),
-                Received::NothingYet => return true,
-                Received::Message(_) | Received::Gone => return false,
+                ReceivedRecord::Message(KeeperMessage::Signal { signal }) => self.signal(signal, |_| true),
+                ReceivedRecord::Message(KeeperMessage::SignalOne { rank, signal }) => {
+                    self.signal(signal, |one| one == rank)
+                }
+                ReceivedRecord::NothingYet => return true,
+                ReceivedRecord::Message(_) | ReceivedRecord::Gone => return false,
             }
         }
     }
@@ -291,7 +293,7 @@ impl Family {
     }
 }
 
-impl Start {
+impl RankStart {
     fn run(mut self, mask: &sys::SignalSet, limit: u64) -> io::Result<u32> {
         let low = |fd: OwnedFd| below(fd, limit);
         let [out, err] = self.outputs;

@@ -20,7 +20,7 @@
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;
-//! - nothing is made in a file system, except what the user asks for: [`Output`], [`Hosts::stage`], folders of cores;
+//! - nothing is made in a file system, except what the user asks for: [`RankOutput`], [`LaunchHosts::stage`], folders of cores;
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!
@@ -66,7 +66,7 @@ pub mod tuning;
 pub use agent::serve;
 pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, has_library, library_path, mpi_among, needed};
 pub use log::JobLog;
-pub use network::Lanes;
+pub use network::HostLanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
 
@@ -131,7 +131,7 @@ pub(crate) fn say(front: &str, line: impl std::fmt::Display) {
 
 /// Where the output of the ranks goes.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct RankOutput {
     /// Each line that goes by the launcher begins with its rank.
     pub tag: bool,
     /// Standard output and standard error.
@@ -153,7 +153,7 @@ pub enum Destination {
     Each(PathBuf),
 }
 
-impl Output {
+impl RankOutput {
     /// All to the launcher's own output.
     pub fn merged(tag: bool) -> Self {
         Self { tag, ..Self::default() }
@@ -189,7 +189,7 @@ pub struct Job {
     pub programs: Vec<Program>,
     pub bind: Bind,
     pub stdin: StdinTo,
-    pub output: Output,
+    pub output: RankOutput,
     /// How long the job may take.
     pub timeout: Option<TimeLimit>,
     /// A rank that is lost does not end the others.
@@ -197,7 +197,7 @@ pub struct Job {
     /// Descriptors that every rank inherits, each with the variable that tells its number.
     pub inherit: Vec<(String, OwnedFd)>,
     /// The hosts it runs on, when it is not this one alone.
-    pub hosts: Option<Hosts>,
+    pub hosts: Option<LaunchHosts>,
     /// On this host alone: ranks get what they need to reach each other over the network all the same.
     pub network: bool,
     /// The partition that it was given, for its record.
@@ -238,7 +238,7 @@ pub struct Finished {
 
 /// The hosts of a job.
 #[derive(Clone, Debug)]
-pub struct Hosts {
+pub struct LaunchHosts {
     pub launch: Launch,
     /// Names of the hosts that get ranks.
     pub names: Vec<String>,
@@ -252,10 +252,10 @@ pub struct Hosts {
     pub tree: Option<usize>,
 }
 
-impl Hosts {
+impl LaunchHosts {
     /// For the places that [`weft_cluster::hosts::spread`] gives on `hosts`; who gets no rank is left out.
     pub fn new(
-        hosts: &[weft_cluster::hosts::Host],
+        hosts: &[weft_cluster::hosts::SlotHost],
         spread: &[usize],
         launch: Launch,
         patience: Option<Duration>,

@@ -9,7 +9,7 @@ use weft_cluster::usage::RankUsage;
 
 weft_cluster::said! {
     /// A record. Signals and the end go to the keeper, the others to the launcher.
-    pub enum Message {
+    pub enum KeeperMessage {
         6: Started { rank: usize, pid: u32 },
         /// `errno` is the system's number for the reason.
         7: NotStarted { rank: usize, errno: i32 },
@@ -35,7 +35,7 @@ const SHORT_BYTES: usize = 38;
 /// The longest text that a record takes; what is longer is cut.
 const TEXT_MAX: usize = 16 << 10;
 
-impl Message {
+impl KeeperMessage {
     /// That a rank has failed.
     pub fn failed(rank: usize, mut text: String) -> Self {
         text.truncate(text.floor_char_boundary(TEXT_MAX));
@@ -52,17 +52,17 @@ impl Message {
 
 /// What a look at the link found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Received {
-    Message(Message),
+pub enum ReceivedRecord {
+    Message(KeeperMessage),
     NothingYet,
     /// The other side is gone.
     Gone,
 }
 
 /// One end of the link.
-pub struct Link(OwnedFd);
+pub struct KeeperLink(OwnedFd);
 
-impl Link {
+impl KeeperLink {
     pub fn pair() -> io::Result<(Self, Self)> {
         sys::record_pair().map(|(a, b)| (Self(a), Self(b)))
     }
@@ -71,13 +71,13 @@ impl Link {
         self.0.as_raw_fd()
     }
 
-    /// Waits until the record is taken; a peer that is gone shows at the next [`Link::try_receive`].
-    pub fn send(&self, message: Message) {
+    /// Waits until the record is taken; a peer that is gone shows at the next [`KeeperLink::try_receive`].
+    pub fn send(&self, message: KeeperMessage) {
         while !self.try_send(&message) && weft_kernel::await_events(self.fd(), libc::POLLOUT, None).is_ok() {}
     }
 
     /// Answers false when there is no room for the record now.
-    pub fn try_send(&self, message: &Message) -> bool {
+    pub fn try_send(&self, message: &KeeperMessage) -> bool {
         match sys::send_now(self.fd(), &message.encode()) {
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
             Ok(_) => true,
@@ -89,7 +89,7 @@ impl Link {
         weft_kernel::is_hung_up(self.fd())
     }
 
-    pub fn try_receive(&self) -> Received {
+    pub fn try_receive(&self) -> ReceivedRecord {
         let mut short = [0; SHORT_BYTES];
         let mut long = Vec::new();
         // Most are short; how long the next one is the kernel tells beforehand.
@@ -100,17 +100,17 @@ impl Link {
             }
             Ok(_) => &mut short[..],
             // What comes from now on may be a long one.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::NothingYet,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReceivedRecord::NothingYet,
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return self.try_receive(),
             Err(_) => &mut short[..],
         };
         match weft_kernel::receive(self.fd(), record) {
-            Ok(count) => Message::decode(&record[..count]).map_or(Received::Gone, Received::Message),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Received::NothingYet,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Received::NothingYet,
+            Ok(count) => KeeperMessage::decode(&record[..count]).map_or(ReceivedRecord::Gone, ReceivedRecord::Message),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ReceivedRecord::NothingYet,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => ReceivedRecord::NothingYet,
             // It is gone and had not read all of ours, which the kernel says once, before what it had said itself.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.try_receive(),
-            Err(_) => Received::Gone,
+            Err(_) => ReceivedRecord::Gone,
         }
     }
 }
@@ -122,44 +122,44 @@ mod tests {
     #[test]
     fn records_arrive_as_sent_and_the_end_is_seen() {
         let messages = [
-            Message::Started { rank: 3, pid: 4_000_000 },
-            Message::NotStarted { rank: 1, errno: 2 },
-            Message::Ended { rank: 2, exit: Exit::Code(255) },
-            Message::Ended { rank: 2, exit: Exit::Signal(11) },
-            Message::Ended { rank: 2, exit: Exit::OutOfMemory { is_sure: true } },
-            Message::Ended { rank: 2, exit: Exit::OutOfMemory { is_sure: false } },
-            Message::Over { leftovers: 7 },
-            Message::Signal { signal: 15 },
-            Message::SignalOne { rank: 5, signal: 10 },
-            Message::Kill,
-            Message::Used {
+            KeeperMessage::Started { rank: 3, pid: 4_000_000 },
+            KeeperMessage::NotStarted { rank: 1, errno: 2 },
+            KeeperMessage::Ended { rank: 2, exit: Exit::Code(255) },
+            KeeperMessage::Ended { rank: 2, exit: Exit::Signal(11) },
+            KeeperMessage::Ended { rank: 2, exit: Exit::OutOfMemory { is_sure: true } },
+            KeeperMessage::Ended { rank: 2, exit: Exit::OutOfMemory { is_sure: false } },
+            KeeperMessage::Over { leftovers: 7 },
+            KeeperMessage::Signal { signal: 15 },
+            KeeperMessage::SignalOne { rank: 5, signal: 10 },
+            KeeperMessage::Kill,
+            KeeperMessage::Used {
                 rank: Some(1),
                 usage: RankUsage { wall_us: 1, peak_bytes: u64::MAX, ..RankUsage::default() },
             },
-            Message::Used { rank: None, usage: RankUsage::default() },
-            Message::failed(4, "x".repeat(TEXT_MAX + 1)),
-            Message::Failed { rank: 4, text: String::new() },
+            KeeperMessage::Used { rank: None, usage: RankUsage::default() },
+            KeeperMessage::failed(4, "x".repeat(TEXT_MAX + 1)),
+            KeeperMessage::Failed { rank: 4, text: String::new() },
         ];
-        let (ours, theirs) = Link::pair().unwrap();
+        let (ours, theirs) = KeeperLink::pair().unwrap();
         messages.iter().for_each(|message| ours.send(message.clone()));
         for message in messages {
-            assert_eq!(theirs.try_receive(), Received::Message(message));
+            assert_eq!(theirs.try_receive(), ReceivedRecord::Message(message));
         }
-        assert_eq!(theirs.try_receive(), Received::NothingYet);
+        assert_eq!(theirs.try_receive(), ReceivedRecord::NothingYet);
         drop(ours);
-        assert_eq!(theirs.try_receive(), Received::Gone);
+        assert_eq!(theirs.try_receive(), ReceivedRecord::Gone);
     }
 
     /// A signal is passed on while the last rank ends: the keeper goes without having read it.
     #[test]
     fn what_one_has_said_that_went_without_listening_is_heard() {
-        let (ours, theirs) = Link::pair().unwrap();
-        theirs.send(Message::Signal { signal: 18 });
-        ours.send(Message::Over { leftovers: 0 });
+        let (ours, theirs) = KeeperLink::pair().unwrap();
+        theirs.send(KeeperMessage::Signal { signal: 18 });
+        ours.send(KeeperMessage::Over { leftovers: 0 });
         drop(ours);
-        assert_eq!(theirs.try_receive(), Received::Message(Message::Over { leftovers: 0 }));
-        assert_eq!(theirs.try_receive(), Received::Gone);
-        theirs.send(Message::Kill);
-        assert_eq!(theirs.try_receive(), Received::Gone, "and it is asked no more");
+        assert_eq!(theirs.try_receive(), ReceivedRecord::Message(KeeperMessage::Over { leftovers: 0 }));
+        assert_eq!(theirs.try_receive(), ReceivedRecord::Gone);
+        theirs.send(KeeperMessage::Kill);
+        assert_eq!(theirs.try_receive(), ReceivedRecord::Gone, "and it is asked no more");
     }
 }

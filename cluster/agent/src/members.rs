@@ -9,18 +9,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use weft_cluster::usage::SentBytes;
-use weft_ranks::{Doing, Found, Rank};
+use weft_ranks::{Doing, FoundJob, SeenRank};
 use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
-use weft_wire::status::{COUNTER_NAMES, Page};
+use weft_wire::status::{COUNTER_NAMES, StatusPage};
 
 /// The members of the segment of this host, which are the ranks.
-pub struct Members {
+pub struct HostMembers {
     segment: File,
     geometry: Geometry,
 }
 
-impl Members {
+impl HostMembers {
     /// Of the segment among what ranks inherit.
     pub fn of(inherited: &[(String, OwnedFd)]) -> Option<Self> {
         let (_, segment) = inherited.iter().find(|(name, _)| name == crate::SEGMENT_VARIABLE)?;
@@ -67,10 +67,10 @@ impl Members {
 
     /// What each member does, and the milliseconds that it has been blocked there.
     pub fn doing(&self) -> Vec<(String, Option<u64>)> {
-        let Ok(found) = self.segment.try_clone().and_then(Found::of) else { return Vec::new() };
+        let Ok(found) = self.segment.try_clone().and_then(FoundJob::of) else { return Vec::new() };
         let milliseconds = |time: Duration| time.as_millis() as u64;
         let told = |Doing { words, blocked }| (words, blocked.map(milliseconds));
-        weft_ranks::Job::read(&found).ranks.iter().map(Rank::doing).map(told).collect()
+        weft_ranks::SeenJob::read(&found).ranks.iter().map(SeenRank::doing).map(told).collect()
     }
 
     /// The interfaces in whose sections anything stands in the pages of a member: most programs use one or none.
@@ -86,11 +86,11 @@ impl Members {
         })
     }
 
-    fn page(&self, member: u32, interface: InterfaceName) -> Option<Page> {
+    fn page(&self, member: u32, interface: InterfaceName) -> Option<StatusPage> {
         let at = self.geometry.section(interface) + self.geometry.status(member);
         let mut bytes = [0; PAGE_BYTES];
         self.segment.read_exact_at(&mut bytes, at as u64).ok()?;
-        Page::parse(&bytes)
+        StatusPage::parse(&bytes)
     }
 
     fn state(&self, member: u32, interface: InterfaceName) -> MemberState {

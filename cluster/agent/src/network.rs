@@ -4,7 +4,7 @@ use crate::descriptors::Here;
 use crate::{Job, LaunchError, sys};
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
-use weft_wire::job_map::{Host, JobMap, Rank};
+use weft_wire::job_map::{Host, JobMap, MappedRank};
 use weft_wire::settings::XdpMode;
 use weft_wire::tcp::Key;
 
@@ -46,7 +46,7 @@ pub fn new_key() -> Result<Key, LaunchError> {
 }
 
 /// Lanes past the kernel underneath the UDP ports of this host's ranks.
-pub struct Lanes {
+pub struct HostLanes {
     pub memory: OwnedFd,
     /// For each port the one that receives, and the one that sends.
     pub sockets: Vec<[OwnedFd; 2]>,
@@ -58,7 +58,7 @@ pub struct Lanes {
 
 /// Makes lanes towards hosts at these addresses, for these ports, with the filter attached so; what it answers otherwise is
 /// why there are none.
-pub type MakeLanes = fn(&[IpAddr], &[u16], XdpMode) -> Result<Lanes, String>;
+pub type MakeLanes = fn(&[IpAddr], &[u16], XdpMode) -> Result<HostLanes, String>;
 
 /// Addresses of the other hosts of a job.
 pub fn addresses_of_others(map: &JobMap) -> Vec<IpAddr> {
@@ -74,7 +74,7 @@ pub fn here(job: &mut Job, size: usize) -> Result<Here, LaunchError> {
     for (member, own) in here.own.iter_mut().enumerate() {
         let (sockets, (tcp_port, udp_port)) = sockets()?;
         own.extend(sockets);
-        ranks.push(Rank { host: 0, member: member as u32, tcp_port, udp_port });
+        ranks.push(MappedRank { host: 0, member: member as u32, tcp_port, udp_port });
     }
     let host = Host { name: sys::host_name(), addresses: Vec::new() };
     let map = JobMap { key: new_key()?, hosts: vec![host], ranks }.encode();

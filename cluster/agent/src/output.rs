@@ -1,6 +1,6 @@
 //! Output of many ranks into one stream, line by line.
 
-use crate::sys::{self, Kind};
+use crate::sys::{self, DescriptorKind};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -178,15 +178,15 @@ impl Merger {
 /// Where a merged stream goes: our standard output or error, which others may hold too. So its flags stay as they are,
 /// and we write only when it can take something.
 #[derive(Debug)]
-pub struct Sink {
+pub struct MergedSink {
     fd: RawFd,
-    kind: Kind,
+    kind: DescriptorKind,
     pub merger: Merger,
     /// Nobody reads any more, or it cannot be written.
     pub failed: Option<io::Error>,
 }
 
-impl Sink {
+impl MergedSink {
     pub fn new(fd: RawFd, merger: Merger) -> Self {
         Self { fd, kind: sys::kind(fd), merger, failed: None }
     }
@@ -196,7 +196,7 @@ impl Sink {
     }
 
     pub fn is_terminal(&self) -> bool {
-        self.kind == Kind::Terminal
+        self.kind == DescriptorKind::Terminal
     }
 
     pub fn has_work(&self) -> bool {
@@ -207,10 +207,10 @@ impl Sink {
     pub fn handle_writable(&mut self) {
         let queue = self.merger.queue();
         let written = match self.kind {
-            Kind::Socket => sys::send_now(self.fd, queue),
-            Kind::Pipe => sys::write(self.fd, &queue[..queue.len().min(PIPE_BYTES)]),
-            Kind::Terminal => sys::write(self.fd, &queue[..queue.len().min(TERMINAL_BYTES)]),
-            Kind::Other => sys::write(self.fd, queue),
+            DescriptorKind::Socket => sys::send_now(self.fd, queue),
+            DescriptorKind::Pipe => sys::write(self.fd, &queue[..queue.len().min(PIPE_BYTES)]),
+            DescriptorKind::Terminal => sys::write(self.fd, &queue[..queue.len().min(TERMINAL_BYTES)]),
+            DescriptorKind::Other => sys::write(self.fd, queue),
         };
         match written {
             Ok(count) => self.merger.handle_written(count),

@@ -95,9 +95,9 @@ fn privileged(program: &Path) -> Option<Why> {
 fn linkage(program: &Path) -> Option<Why> {
     let facts = elf::facts(program)?;
     match facts {
-        elf::Facts { machine, .. } if machine != elf::own_machine() => Some(Why::OtherMachine),
-        elf::Facts { is_go: true, .. } => Some(Why::Go),
-        elf::Facts { has_interpreter: false, .. } => Some(Why::Static),
+        elf::ElfFacts { machine, .. } if machine != elf::own_machine() => Some(Why::OtherMachine),
+        elf::ElfFacts { is_go: true, .. } => Some(Why::Go),
+        elf::ElfFacts { has_interpreter: false, .. } => Some(Why::Static),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::sys;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use weft_cluster::frame::{self, Channel, Frame, Frames, PIECE_BYTES, Stream, WINDOW_BYTES};
+use weft_cluster::frame::{self, Channel, Frame, Frames, PIECE_BYTES, RankStream, WINDOW_BYTES};
 
 /// No stream is read while so much waits to be sent.
 const SENDING_BYTES: usize = 512 << 10;
@@ -24,26 +24,26 @@ pub const ENDED: &str = "it has ended";
 
 /// What a relay waits for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RelayPlace {
     Incoming,
     Outgoing,
     Lane(usize),
 }
 
 /// The descriptor of one stream here.
-struct Lane {
+struct RelayLane {
     channel: Channel,
     /// It reads and writes: the end of one direction leaves the other open.
     two_way: bool,
     fd: Option<OwnedFd>,
     /// How many bytes may still be sent from here; `None` when nothing more is read.
     reading: Option<usize>,
-    writing: Option<Writing>,
+    writing: Option<LaneWriting>,
 }
 
 /// What is to be written into a descriptor.
 #[derive(Default)]
-struct Writing {
+struct LaneWriting {
     queue: Vec<u8>,
     /// No more will come.
     ended: bool,
@@ -59,7 +59,7 @@ pub struct Relay {
     /// A frame that is not of a stream. What came after it is looked at when it has been taken.
     received: Option<Frame>,
     sending: Vec<u8>,
-    lanes: Vec<Lane>,
+    lanes: Vec<RelayLane>,
     /// Why nothing more is heard from the other end.
     gone: Option<String>,
 }
@@ -85,42 +85,42 @@ impl Relay {
 
     /// Writes into `fd` what the other end reads.
     pub fn add_writer(&mut self, channel: Channel, fd: OwnedFd) {
-        self.add(channel, fd, None, Some(Writing::default()));
+        self.add(channel, fd, None, Some(LaneWriting::default()));
     }
 
     /// Both, for a socket.
     pub fn add_socket(&mut self, channel: Channel, fd: OwnedFd) {
-        self.add(channel, fd, Some(WINDOW_BYTES), Some(Writing::default()));
+        self.add(channel, fd, Some(WINDOW_BYTES), Some(LaneWriting::default()));
     }
 
-    fn add(&mut self, channel: Channel, fd: OwnedFd, reading: Option<usize>, writing: Option<Writing>) {
+    fn add(&mut self, channel: Channel, fd: OwnedFd, reading: Option<usize>, writing: Option<LaneWriting>) {
         let two_way = reading.is_some() && writing.is_some();
-        self.lanes.push(Lane { channel, two_way, fd: Some(fd), reading, writing });
+        self.lanes.push(RelayLane { channel, two_way, fd: Some(fd), reading, writing });
     }
 
     /// What is to be polled: descriptor, events, and what to hand to [`Relay::handle`].
-    pub fn interest(&self) -> Vec<(RawFd, i16, Place)> {
+    pub fn interest(&self) -> Vec<(RawFd, i16, RelayPlace)> {
         let mut wanted = Vec::new();
         if let Some(fd) = &self.incoming {
-            wanted.push((fd.as_raw_fd(), libc::POLLIN, Place::Incoming));
+            wanted.push((fd.as_raw_fd(), libc::POLLIN, RelayPlace::Incoming));
         }
         if let Some(fd) = self.outgoing.as_ref().filter(|_| !self.sending.is_empty()) {
-            wanted.push((fd.as_raw_fd(), libc::POLLOUT, Place::Outgoing));
+            wanted.push((fd.as_raw_fd(), libc::POLLOUT, RelayPlace::Outgoing));
         }
         for (at, lane) in self.lanes.iter().enumerate() {
             if let (Some(fd), Some(events)) = (&lane.fd, lane.events(self.sending.len() < SENDING_BYTES)) {
-                wanted.push((fd.as_raw_fd(), events, Place::Lane(at)));
+                wanted.push((fd.as_raw_fd(), events, RelayPlace::Lane(at)));
             }
         }
         wanted
     }
 
     /// Something has happened at that place. The streams may have been closed since it was asked for.
-    pub fn handle(&mut self, place: Place, found: i16) {
+    pub fn handle(&mut self, place: RelayPlace, found: i16) {
         match place {
-            Place::Incoming => self.read_frames(),
-            Place::Outgoing => self.flush(),
-            Place::Lane(at) => {
+            RelayPlace::Incoming => self.read_frames(),
+            RelayPlace::Outgoing => self.flush(),
+            RelayPlace::Lane(at) => {
                 if found & libc::POLLOUT != 0 || found & (libc::POLLERR | libc::POLLNVAL) != 0 {
                     self.write_lane(at, found & (libc::POLLERR | libc::POLLNVAL) != 0);
                 }
@@ -194,7 +194,7 @@ impl Relay {
 
     /// Closes the streams of ranks. Their places stay, as they may have been asked for.
     pub fn close(&mut self) {
-        self.lanes.iter_mut().filter(|lane| !lane.channel.stream.is_of_command()).for_each(Lane::shut);
+        self.lanes.iter_mut().filter(|lane| !lane.channel.stream.is_of_command()).for_each(RelayLane::shut);
     }
 
     /// Whether what launch commands at the other end have written has not all been passed on.
@@ -208,14 +208,14 @@ impl Relay {
         self.carried().any(|writing| !writing.ended)
     }
 
-    fn carried(&self) -> impl Iterator<Item = &Writing> {
-        let outputs = self.lanes.iter().filter(|lane| lane.channel.stream == Stream::CommandOutput);
+    fn carried(&self) -> impl Iterator<Item = &LaneWriting> {
+        let outputs = self.lanes.iter().filter(|lane| lane.channel.stream == RankStream::CommandOutput);
         outputs.filter_map(|lane| lane.writing.as_ref())
     }
 
     /// Nothing more comes of them: who reads it finds its end.
     pub fn end_carrying(&mut self) {
-        self.lanes.iter_mut().filter(|lane| lane.channel.stream.is_of_command()).for_each(Lane::shut);
+        self.lanes.iter_mut().filter(|lane| lane.channel.stream.is_of_command()).for_each(RelayLane::shut);
     }
 
     fn read_frames(&mut self) {
@@ -352,7 +352,7 @@ impl Relay {
     }
 }
 
-impl Lane {
+impl RelayLane {
     fn events(&self, may_send: bool) -> Option<i16> {
         let read = may_send && self.reading.is_some_and(|credit| credit > 0);
         let write = self.writing.as_ref().is_some_and(|writing| !writing.queue.is_empty());
@@ -383,8 +383,8 @@ impl Lane {
 }
 
 /// The stream of a rank's output: 0 for standard output, 1 for standard error.
-pub fn output_stream(sink: usize) -> Stream {
-    if sink == 0 { Stream::Output } else { Stream::Error }
+pub fn output_stream(sink: usize) -> RankStream {
+    if sink == 0 { RankStream::Output } else { RankStream::Error }
 }
 
 #[cfg(test)]

@@ -17,12 +17,12 @@ const FORWARDED: [i32; 8] = [
 ];
 
 /// The launcher's signals, read from a descriptor.
-pub struct Signals {
+pub struct LauncherSignals {
     descriptor: OwnedFd,
     before: SignalSet,
 }
 
-impl Signals {
+impl LauncherSignals {
     /// Takes the signals over. Those that are ignored on entry stay ignored (`nohup`, shells without job control), and
     /// a terminal can no longer stop us for touching it from the background: reads fail and writes pass instead.
     pub fn take() -> io::Result<Self> {

@@ -13,10 +13,10 @@ pub struct Pump {
     terminal: bool,
     ended: bool,
     piece: Vec<u8>,
-    targets: Vec<Target>,
+    targets: Vec<InputTarget>,
 }
 
-struct Target {
+struct InputTarget {
     pipe: OwnedFd,
     /// How much of the piece it has.
     taken: usize,
@@ -26,8 +26,8 @@ impl Pump {
     /// From descriptor `source` into `pipes` (write ends of our own).
     pub fn new(source: RawFd, pipes: Vec<OwnedFd>) -> io::Result<Self> {
         pipes.iter().try_for_each(sys::set_nonblocking)?;
-        let terminal = sys::kind(source) == sys::Kind::Terminal;
-        let targets = pipes.into_iter().map(|pipe| Target { pipe, taken: 0 }).collect();
+        let terminal = sys::kind(source) == sys::DescriptorKind::Terminal;
+        let targets = pipes.into_iter().map(|pipe| InputTarget { pipe, taken: 0 }).collect();
         Ok(Self { source, terminal, ended: false, piece: Vec::new(), targets })
     }
 
@@ -94,7 +94,7 @@ impl Pump {
     }
 }
 
-impl Target {
+impl InputTarget {
     /// Answers false when the reader is gone.
     fn push(&mut self, piece: &[u8]) -> bool {
         while self.taken < piece.len() {

@@ -1,22 +1,22 @@
 //! The launcher's half: one loop over the keeper's link, or those to the agents, signals, PMI, output and input.
 
-use crate::descriptors::{self, Here, OurHalf, Source};
-use crate::gather::{self, Guard, Tail};
+use crate::descriptors::{self, Here, OurHalf, RankSource};
+use crate::gather::{self, CommandKeeper, Tail};
 use crate::keeper::{self, Keeper, Kept};
-use crate::link::{Message, Received};
-use crate::members::Members;
-use crate::output::{Merger, Sink};
+use crate::link::{KeeperMessage, ReceivedRecord};
+use crate::members::HostMembers;
+use crate::output::{MergedSink, Merger};
 use crate::pmix::PmixServer;
 use crate::relay::Relay;
-use crate::signals::{self, Signals};
+use crate::signals::{self, LauncherSignals};
 use crate::stdin::Pump;
-use crate::{Destination, Finished, Hosts, Job, JobLog, LaunchError, cores, network, say, sys};
+use crate::{Destination, Finished, Job, JobLog, LaunchError, LaunchHosts, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use weft_cluster::job;
-use weft_cluster::pmi::{Event, Server};
+use weft_cluster::pmi::{PmiEvent, PmiServer};
 use weft_cluster::pmix::PmixExchange;
 use weft_cluster::state::{Decision, JobState};
 use weft_kernel::Timers;
@@ -40,22 +40,22 @@ const FOREGROUND_CHECK: Duration = Duration::from_millis(300);
 const PMI_QUEUE_BYTES: usize = 64 * 1024;
 
 /// A rank's PMI socket with the answers that it has not taken yet.
-struct Peer {
+struct PmiPeer {
     socket: Option<UnixStream>,
     queue: Vec<u8>,
 }
 
 /// What serves the ranks as their process manager.
 struct Managers {
-    pmi: Server,
+    pmi: PmiServer,
     pmix: PmixExchange,
     /// The PMIx server of this host.
     pmix_here: Option<PmixServer>,
 }
 
 /// A stream of a rank with the time of its last bytes.
-struct Stream {
-    source: Source,
+struct WatchedStream {
+    source: RankSource,
     heard: Instant,
     /// Bytes have come since the last look at its silence.
     fresh: bool,
@@ -67,17 +67,17 @@ struct Supervisor {
     /// The rank that may ask questions on a terminal.
     asker: Option<usize>,
     limit: limit::JobLimit,
-    watches: Vec<Watch>,
+    watches: Vec<HostWatch>,
     /// What ranks near by say in their shared memory.
-    members: Option<Members>,
+    members: Option<HostMembers>,
     /// The keeper of the launch commands, in a job on several hosts.
-    guard: Option<Guard>,
-    signals: Signals,
+    guard: Option<CommandKeeper>,
+    signals: LauncherSignals,
     state: JobState,
     managers: Managers,
-    peers: Vec<Peer>,
-    streams: Vec<Stream>,
-    half: Half,
+    peers: Vec<PmiPeer>,
+    streams: Vec<WatchedStream>,
+    half: StreamsHalf,
     timers: Timers<Deadline>,
     interrupts: u32,
     /// Processes that had outlived the ranks, so far.
@@ -108,39 +108,39 @@ enum Deadline {
 }
 
 /// Where the ranks of one host are watched.
-struct Watch {
+struct HostWatch {
     /// The ranks of its members.
     ranks: Vec<usize>,
-    way: Way,
+    way: WatchWay,
     /// Nothing of the job lives there any more.
     over: bool,
 }
 
 /// How we speak with who watches them.
-enum Way {
+enum WatchWay {
     /// Our keeper, with messages for it that found no room.
-    Near { kept: Kept, unsent: Vec<Message> },
+    Near { kept: Kept, unsent: Vec<KeeperMessage> },
     /// The agent of another host.
     Far { host: String, relay: Box<Relay>, error: Tail },
 }
 
 /// Where output goes and input comes from.
-struct Half {
-    sinks: [Sink; 2],
+struct StreamsHalf {
+    sinks: [MergedSink; 2],
     log: Option<JobLog>,
     pump: Option<Pump>,
 }
 
 /// What has been made ready before the loop begins.
 struct Begun {
-    watches: Vec<Watch>,
-    guard: Option<Guard>,
-    signals: Signals,
+    watches: Vec<HostWatch>,
+    guard: Option<CommandKeeper>,
+    signals: LauncherSignals,
     ours: OurHalf,
     /// The name of each rank's host, and its number.
     hosts: Vec<String>,
     places: Vec<usize>,
-    members: Option<Members>,
+    members: Option<HostMembers>,
 }
 
 /// See [`crate::run`].
@@ -155,14 +155,14 @@ pub fn run(mut job: Job) -> Result<Finished, LaunchError> {
     let (cores, claims) = cores::place(job.bind, size)?;
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
     let (ours, starts, faults) = descriptors::connect(&job, here, cores)?;
-    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
-    let members = Members::of(&job.inherit);
+    let signals = LauncherSignals::take().map_err(LaunchError::system("signals"))?;
+    let members = HostMembers::of(&job.inherit);
     let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
     let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before(), faults, grace: keeper::GRACE };
     // The claims stay with the keeper too: they hold until the last of both is gone.
     let (kept, (ours, signals)) = keeper.start((ours, signals))?;
-    let way = Way::Near { kept, unsent: Vec::new() };
-    let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
+    let way = WatchWay::Near { kept, unsent: Vec::new() };
+    let watches = vec![HostWatch { ranks: (0..size).collect(), way, over: false }];
     let hosts = vec![sys::host_name(); size];
     let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size], members };
     let finished = Supervisor::new(&mut job, None, begun)?.supervise();
@@ -178,7 +178,7 @@ fn sink_of(job: &Job, sink: usize) -> RawFd {
     }
 }
 
-impl Half {
+impl StreamsHalf {
     /// A rank has written this.
     fn take_in(&mut self, rank: usize, sink: usize, bytes: &[u8]) {
         self.sinks[sink].merger.handle_bytes(rank, bytes);
@@ -189,13 +189,13 @@ impl Half {
 }
 
 impl Supervisor {
-    fn new(job: &mut Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
+    fn new(job: &mut Job, on: Option<&LaunchHosts>, begun: Begun) -> Result<Self, LaunchError> {
         let Begun { watches, guard, signals, ours, hosts, places, members } = begun;
         let now = Instant::now();
         let size = hosts.len();
         let appnum = job::programs_by_rank(&job.programs);
         let programs = appnum.iter().map(|number| job.programs[*number].program.clone()).collect();
-        let stream = |source| Stream { source, heard: now, fresh: false };
+        let stream = |source| WatchedStream { source, heard: now, fresh: false };
         let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
         let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
         let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
@@ -222,14 +222,14 @@ impl Supervisor {
             signals,
             state,
             managers: Managers {
-                pmi: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
+                pmi: PmiServer::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
                 pmix,
                 pmix_here: ours.pmix,
             },
-            peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
+            peers: ours.pmi.into_iter().map(|socket| PmiPeer { socket: Some(socket), queue: Vec::new() }).collect(),
             streams: ours.sources.into_iter().map(stream).collect(),
-            half: Half {
-                sinks: [0, 1].map(|sink| Sink::new(sink_of(job, sink), Merger::new(size, job.output.tag))),
+            half: StreamsHalf {
+                sinks: [0, 1].map(|sink| MergedSink::new(sink_of(job, sink), Merger::new(size, job.output.tag))),
                 log: job.output.log.take(),
                 pump,
             },
@@ -282,7 +282,7 @@ impl Supervisor {
 
     /// How long a turn may wait: until the next of our times.
     fn until_turn(&self) -> Option<Duration> {
-        let has_unsent = |watch: &Watch| matches!(&watch.way, Way::Near { unsent, .. } if !unsent.is_empty());
+        let has_unsent = |watch: &HostWatch| matches!(&watch.way, WatchWay::Near { unsent, .. } if !unsent.is_empty());
         if self.watches.iter().any(has_unsent) {
             return Some(Duration::from_millis(1));
         }
@@ -295,8 +295,8 @@ impl Supervisor {
     }
 
     /// Whether the stream's silence means something: others wait for its long line, or it may have put a question.
-    fn is_watched(&self, stream: &Stream) -> bool {
-        let Source { rank, sink, .. } = stream.source;
+    fn is_watched(&self, stream: &WatchedStream) -> bool {
+        let RankSource { rank, sink, .. } = stream.source;
         let sink = &self.half.sinks[sink];
         stream.fresh && (sink.merger.exclusive_rank() == Some(rank) || (sink.is_terminal() && self.asker == Some(rank)))
     }
@@ -309,14 +309,14 @@ impl Supervisor {
         for at in 0..self.streams.len() {
             if self.is_watched(&self.streams[at]) && self.streams[at].heard + SILENCE <= now {
                 self.streams[at].fresh = false;
-                let Source { rank, sink, .. } = self.streams[at].source;
+                let RankSource { rank, sink, .. } = self.streams[at].source;
                 let merger = &mut self.half.sinks[sink].merger;
                 merger.release(rank);
                 merger.handle_silence(rank);
             }
         }
         for watch in &mut self.watches {
-            if let Way::Near { unsent, .. } = &mut watch.way {
+            if let WatchWay::Near { unsent, .. } = &mut watch.way {
                 let unsent = std::mem::take(unsent);
                 unsent.into_iter().for_each(|message| watch.tell(message));
             }
@@ -337,7 +337,7 @@ impl Supervisor {
     }
 
     /// To all who watch ranks.
-    fn tell(&mut self, message: Message) {
+    fn tell(&mut self, message: KeeperMessage) {
         self.watches.iter_mut().for_each(|watch| watch.tell(message.clone()));
     }
 
@@ -363,16 +363,16 @@ impl Supervisor {
     }
 
     fn end_ranks(&mut self) {
-        self.tell(Message::Signal { signal: libc::SIGTERM });
+        self.tell(KeeperMessage::Signal { signal: libc::SIGTERM });
         // A stopped rank acts on the first signal only when it runs again.
-        self.tell(Message::Signal { signal: libc::SIGCONT });
+        self.tell(KeeperMessage::Signal { signal: libc::SIGCONT });
         [libc::SIGTERM, libc::SIGCONT].into_iter().for_each(|signal| self.spawned.signal(signal));
         self.timers.start(Deadline::Force, Instant::now() + GRACE);
     }
 
     fn end_by_force(&mut self) {
         self.timers.stop(Deadline::Force);
-        self.tell(Message::Kill);
+        self.tell(KeeperMessage::Kill);
         self.spawned.signal(libc::SIGKILL);
         self.timers.start(Deadline::GiveUp, Instant::now() + GIVE_UP);
     }

@@ -176,7 +176,7 @@ pub fn read_signal(fd: &OwnedFd) -> Option<i32> {
 }
 
 /// A signal that has come.
-pub struct Came {
+pub struct ArrivedSignal {
     pub signal: i32,
     /// The kernel itself has sent it: for a terminal, say.
     pub by_kernel: bool,
@@ -184,13 +184,13 @@ pub struct Came {
 }
 
 /// The same, with who has sent it.
-pub fn read_signal_from(fd: &OwnedFd) -> Option<Came> {
+pub fn read_signal_from(fd: &OwnedFd) -> Option<ArrivedSignal> {
     // SAFETY: plain data.
     let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
     let size = size_of_val(&info);
     // SAFETY: `info` has room for `size` bytes.
     let read = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
-    let came = Came {
+    let came = ArrivedSignal {
         signal: info.ssi_signo as i32,
         by_kernel: info.ssi_code == libc::SI_KERNEL,
         sender: info.ssi_pid as i32,
@@ -260,7 +260,7 @@ pub fn set_inherited(fd: &impl AsRawFd, inherited: bool) -> io::Result<()> {
 /// Keeps a descriptor, of which only the number is known, from programs that are started, if it leads to a socket or to
 /// memory that can be sealed. A number that is not open, or leads to something else, is left alone.
 pub fn keep_to_ourselves(number: RawFd) {
-    if kind(number) == Kind::Socket || control(number, libc::F_GET_SEALS, 0).is_ok() {
+    if kind(number) == DescriptorKind::Socket || control(number, libc::F_GET_SEALS, 0).is_ok() {
         let _ = control(number, libc::F_SETFD, libc::FD_CLOEXEC);
     }
 }
@@ -324,7 +324,7 @@ fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 
 /// What a descriptor leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DescriptorKind {
     Terminal,
     Pipe,
     Socket,
@@ -332,14 +332,14 @@ pub enum Kind {
     Other,
 }
 
-pub fn kind(fd: RawFd) -> Kind {
-    let Some(stat) = weft_kernel::stat(fd) else { return Kind::Other };
+pub fn kind(fd: RawFd) -> DescriptorKind {
+    let Some(stat) = weft_kernel::stat(fd) else { return DescriptorKind::Other };
     match stat.st_mode & libc::S_IFMT {
-        libc::S_IFIFO => Kind::Pipe,
-        libc::S_IFSOCK => Kind::Socket,
+        libc::S_IFIFO => DescriptorKind::Pipe,
+        libc::S_IFSOCK => DescriptorKind::Socket,
         // SAFETY: no memory is passed.
-        libc::S_IFCHR if unsafe { libc::isatty(fd) } == 1 => Kind::Terminal,
-        _ => Kind::Other,
+        libc::S_IFCHR if unsafe { libc::isatty(fd) } == 1 => DescriptorKind::Terminal,
+        _ => DescriptorKind::Other,
     }
 }
 

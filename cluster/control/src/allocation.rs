@@ -7,7 +7,7 @@
 //!
 //! Test: `cargo test -p weft-cluster allocation`.
 
-use crate::hosts::{HOSTS_MAX, Host, HostsError, parse_list};
+use crate::hosts::{HOSTS_MAX, HostsError, SlotHost, parse_list};
 use crate::job::RANKS_MAX;
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub enum BatchSystem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
     pub system: BatchSystem,
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<SlotHost>,
     /// How many ranks were asked for, where that was told apart from slots.
     pub ranks: Option<usize>,
 }
@@ -106,8 +106,8 @@ pub fn read(
 fn gathered(
     variable: &'static str,
     listed: impl Iterator<Item = (String, usize)>,
-) -> Result<Vec<Host>, AllocationError> {
-    let mut hosts: Vec<Host> = Vec::new();
+) -> Result<Vec<SlotHost>, AllocationError> {
+    let mut hosts: Vec<SlotHost> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let wrong = |error| AllocationError::Hosts { variable, error };
     for (name, slots) in listed {

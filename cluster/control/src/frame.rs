@@ -7,12 +7,12 @@
 pub mod bytes;
 mod start;
 
-pub use start::{Hello, Start};
+pub use start::{AgentHello, HostStart};
 
 use crate::said;
 use crate::state::Exit;
 use crate::usage::{RankUsage, SentBytes};
-use bytes::{Bytes, Coded, structures};
+use bytes::{Coded, FrameBytes, structures};
 use std::path::PathBuf;
 
 /// What an agent begins with.
@@ -43,12 +43,12 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
 pub struct Channel {
     /// The rank, as a member of its host; or the command.
     pub member: u32,
-    pub stream: Stream,
+    pub stream: RankStream,
 }
 
 /// Which of the streams of a rank or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
+pub enum RankStream {
     Input,
     Output,
     Error,
@@ -59,7 +59,7 @@ pub enum Stream {
     CommandError,
 }
 
-impl Stream {
+impl RankStream {
     pub const ALL: [Self; 7] = [
         Self::Input,
         Self::Output,
@@ -79,9 +79,9 @@ said! {
     /// One thing said.
     pub enum Frame {
         /// Agent: who it is.
-        1: Hello(Hello),
+        1: Hello(AgentHello),
         /// Launcher: what is to be started.
-        2: Start(Box<Start>),
+        2: Start(Box<HostStart>),
         /// Agent: it can be started; the ports of TCP listener and UDP socket of each member.
         3: Ready(Vec<(u16, u16)>),
         /// Agent: it cannot, and what the launcher is to exit with.
@@ -168,7 +168,7 @@ impl Coded for Exit {
         number.put(to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok(match (from.kind, u32::take(from)?) {
             (EXITED | COMMAND_EXITED, code) => Self::Code(code as i32),
             (_, OUT_OF_MEMORY) => Self::OutOfMemory { is_sure: true },
@@ -178,12 +178,12 @@ impl Coded for Exit {
     }
 }
 
-impl Coded for Stream {
+impl Coded for RankStream {
     fn put(&self, to: &mut Vec<u8>) {
         (*self as u32).put(to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Self::ALL.get(usize::take(from)?).copied().ok_or_else(|| from.wrong())
     }
 }

@@ -9,7 +9,7 @@ const NAME_BYTES: usize = weft_wire::job_map::NAME_BYTES;
 
 /// A host with its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct SlotHost {
     pub name: String,
     /// How many ranks it takes.
     pub slots: usize,
@@ -17,7 +17,7 @@ pub struct Host {
 
 /// How ranks are spread over hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Map {
+pub enum RankMap {
     /// All slots of the first host, then those of the second, and so on.
     #[default]
     Slot,
@@ -56,7 +56,7 @@ pub enum HostsError {
     OpenQuote { given: String },
 }
 
-impl std::str::FromStr for Map {
+impl std::str::FromStr for RankMap {
     type Err = HostsError;
 
     fn from_str(given: &str) -> Result<Self, HostsError> {
@@ -70,7 +70,7 @@ impl std::str::FromStr for Map {
     }
 }
 
-impl std::fmt::Display for Map {
+impl std::fmt::Display for RankMap {
     /// As it is read again.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -82,8 +82,8 @@ impl std::fmt::Display for Map {
 }
 
 /// Reads a list such as `a:2,b`.
-pub fn parse_list(given: &str) -> Result<Vec<Host>, HostsError> {
-    let mut hosts: Vec<Host> = Vec::new();
+pub fn parse_list(given: &str) -> Result<Vec<SlotHost>, HostsError> {
+    let mut hosts: Vec<SlotHost> = Vec::new();
     for part in given.split(',').map(str::trim) {
         let host = host(part).ok_or_else(|| HostsError::Bad { given: part.to_owned() })?;
         if hosts.iter().any(|other| other.name == host.name) {
@@ -98,8 +98,8 @@ pub fn parse_list(given: &str) -> Result<Vec<Host>, HostsError> {
 ///
 /// # Errors
 /// One for every bad line; they name its number.
-pub fn parse_file(text: &str) -> Result<Vec<Host>, Vec<HostsError>> {
-    let mut hosts: Vec<Host> = Vec::new();
+pub fn parse_file(text: &str) -> Result<Vec<SlotHost>, Vec<HostsError>> {
+    let mut hosts: Vec<SlotHost> = Vec::new();
     let mut seen = Vec::new();
     let mut errors = Vec::new();
     for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
@@ -125,7 +125,7 @@ pub fn parse_file(text: &str) -> Result<Vec<Host>, Vec<HostsError>> {
     bounded(hosts).map_err(|error| vec![error])
 }
 
-fn bounded(hosts: Vec<Host>) -> Result<Vec<Host>, HostsError> {
+fn bounded(hosts: Vec<SlotHost>) -> Result<Vec<SlotHost>, HostsError> {
     match hosts.len() {
         0 => Err(HostsError::Empty),
         1..=HOSTS_MAX => Ok(hosts),
@@ -133,26 +133,26 @@ fn bounded(hosts: Vec<Host>) -> Result<Vec<Host>, HostsError> {
     }
 }
 
-fn line_of_file(content: &str) -> Option<Host> {
+fn line_of_file(content: &str) -> Option<SlotHost> {
     let mut words = content.split_whitespace();
     let first = words.next()?;
     match (words.next(), words.next()) {
         (None, _) => host(first),
         (Some(word), None) if is_name(first) => {
             let slots = slots(word.strip_prefix("slots=")?)?;
-            Some(Host { name: first.to_owned(), slots })
+            Some(SlotHost { name: first.to_owned(), slots })
         }
         _ => None,
     }
 }
 
 /// `NAME` or `NAME:SLOTS`.
-fn host(given: &str) -> Option<Host> {
+fn host(given: &str) -> Option<SlotHost> {
     let (name, slots) = match given.split_once(':') {
         None => (given, 1),
         Some((name, count)) => (name, slots(count)?),
     };
-    is_name(name).then(|| Host { name: name.to_owned(), slots })
+    is_name(name).then(|| SlotHost { name: name.to_owned(), slots })
 }
 
 /// What the launch command gets as a word of its own: an option it must not be.
@@ -172,15 +172,15 @@ fn shown(line: &str) -> String {
 }
 
 /// How many ranks a job has that does not say it: one for each slot.
-pub fn ranks_wanted(hosts: &[Host], map: Map) -> usize {
+pub fn ranks_wanted(hosts: &[SlotHost], map: RankMap) -> usize {
     match map {
-        Map::Slot | Map::Host => hosts.iter().map(|host| host.slots).sum(),
-        Map::PerHost(count) => hosts.len() * count,
+        RankMap::Slot | RankMap::Host => hosts.iter().map(|host| host.slots).sum(),
+        RankMap::PerHost(count) => hosts.len() * count,
     }
 }
 
 /// The host of each rank.
-pub fn spread(hosts: &[Host], map: Map, ranks: usize) -> Result<Vec<usize>, HostsError> {
+pub fn spread(hosts: &[SlotHost], map: RankMap, ranks: usize) -> Result<Vec<usize>, HostsError> {
     let slots = hosts.iter().map(|host| host.slots).sum();
     if ranks > slots {
         let list = hosts.iter().map(|host| format!("{}:{}", host.name, host.slots)).collect::<Vec<_>>().join(", ");
@@ -188,13 +188,13 @@ pub fn spread(hosts: &[Host], map: Map, ranks: usize) -> Result<Vec<usize>, Host
     }
     let all = 0..hosts.len();
     let places: Vec<usize> = match map {
-        Map::Slot => all.flat_map(|host| std::iter::repeat_n(host, hosts[host].slots)).collect(),
-        Map::Host => {
+        RankMap::Slot => all.flat_map(|host| std::iter::repeat_n(host, hosts[host].slots)).collect(),
+        RankMap::Host => {
             let most = hosts.iter().map(|host| host.slots).max().unwrap_or(0);
             (0..most).flat_map(|turn| all.clone().filter(move |host| turn < hosts[*host].slots)).collect()
         }
-        Map::PerHost(per_host) => {
-            if let Some(Host { name, slots }) = hosts.iter().find(|host| host.slots < per_host) {
+        RankMap::PerHost(per_host) => {
+            if let Some(SlotHost { name, slots }) = hosts.iter().find(|host| host.slots < per_host) {
                 return Err(HostsError::TooManyPerHost { per_host, name: name.clone(), slots: *slots });
             }
             let taken = hosts.len() * per_host;

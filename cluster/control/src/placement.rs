@@ -17,7 +17,7 @@ pub enum Bind {
 
 /// What the host has to offer at this moment.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Offer {
+pub struct HostOffer {
     /// The cores that are ours now: in the affinity mask and not claimed by another job.
     pub free: Vec<Core>,
     /// The number of cores in the affinity mask, claimed or not.
@@ -65,7 +65,7 @@ pub fn cores_wanted(bind: Bind, ranks: usize, allowed: usize, quota: Option<f64>
 }
 
 /// The core of each rank in rank order, or `None` for "not bound".
-pub fn plan(bind: Bind, ranks: usize, offer: &Offer) -> Result<Option<Vec<Core>>, PlacementError> {
+pub fn plan(bind: Bind, ranks: usize, offer: &HostOffer) -> Result<Option<Vec<Core>>, PlacementError> {
     let fits = offer.free.len() >= ranks;
     match bind {
         Bind::None => Ok(None),
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn offer(free: usize, allowed: usize, quota: Option<f64>) -> Offer {
-        Offer { free: (0..free).map(|core| vec![2 * core, 2 * core + 1]).collect(), allowed, quota }
+    fn offer(free: usize, allowed: usize, quota: Option<f64>) -> HostOffer {
+        HostOffer { free: (0..free).map(|core| vec![2 * core, 2 * core + 1]).collect(), allowed, quota }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a rank that spawns and the launcher of the new processes say to each other.
 
 use crate::frame::FrameError;
-use crate::frame::bytes::{Bytes, Coded};
+use crate::frame::bytes::{Coded, FrameBytes};
 use crate::job::{Program, is_reserved};
 use crate::state::Exit;
 use weft_wire::interface::InterfaceName;
@@ -21,7 +21,7 @@ pub const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
 /// What is to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct SpawnOrder {
     pub programs: Vec<Program>,
     /// On this host of the job's, and no other.
     pub host: Option<String>,
@@ -29,7 +29,7 @@ pub struct Order {
     pub watched: bool,
 }
 
-impl Order {
+impl SpawnOrder {
     /// The programs get the environment of this process, and come back to the door of this name, by the interface that
     /// orders.
     pub fn new(mut programs: Vec<Program>, interface: InterfaceName, door: &str) -> Self {
@@ -71,7 +71,7 @@ impl Order {
     /// # Errors
     /// It is no order.
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
-        let mut bytes = Bytes { rest: bytes, kind: KIND };
+        let mut bytes = FrameBytes { rest: bytes, kind: KIND };
         let (programs, host, watched) = (Coded::take(&mut bytes)?, Coded::take(&mut bytes)?, Coded::take(&mut bytes)?);
         bytes.ended().map(|()| Self { programs, host, watched })
     }
@@ -79,7 +79,7 @@ impl Order {
 
 /// What became of it. The end of a process is told where the order was to be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum SpawnWord {
     Started,
     Failed { text: String },
     Ended { rank: u32, exit: Exit },
@@ -94,7 +94,7 @@ fn parts(exit: Exit) -> (u8, i32) {
     }
 }
 
-impl Word {
+impl SpawnWord {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Started => b"s".to_vec(),
@@ -165,11 +165,11 @@ mod tests {
             directory: Some("/tmp".into()),
         };
         let order =
-            Order { programs: vec![program, Program::default()], host: Some("node7".to_owned()), watched: true };
+            SpawnOrder { programs: vec![program, Program::default()], host: Some("node7".to_owned()), watched: true };
         let bytes = order.encode();
-        assert_eq!(Order::decode(&bytes), Ok(order));
+        assert_eq!(SpawnOrder::decode(&bytes), Ok(order));
         for cut in 0..bytes.len() {
-            assert!(Order::decode(&bytes[..cut]).is_err(), "{cut}");
+            assert!(SpawnOrder::decode(&bytes[..cut]).is_err(), "{cut}");
         }
     }
 
@@ -177,11 +177,11 @@ mod tests {
     fn the_programs_know_the_door_and_not_the_launcher_of_those_who_spawn() {
         let program = Program { program: "a".into(), ranks: 1, ..Program::default() };
         let none = Program { ranks: 0, ..program.clone() };
-        let order = Order::new(vec![program, none], InterfaceName::Pvm, "weft/door");
+        let order = SpawnOrder::new(vec![program, none], InterfaceName::Pvm, "weft/door");
         let [program] = &order.programs[..] else { panic!("{order:?}") };
         assert!(program.environment.contains(&(PARENT_VARIABLE.into(), "pvm weft/door".into())));
-        assert_eq!(Order::door_for(InterfaceName::Pvm, "pvm weft/door"), Some("weft/door"));
-        assert_eq!(Order::door_for(InterfaceName::Mpi, "pvm weft/door"), None);
+        assert_eq!(SpawnOrder::door_for(InterfaceName::Pvm, "pvm weft/door"), Some("weft/door"));
+        assert_eq!(SpawnOrder::door_for(InterfaceName::Mpi, "pvm weft/door"), None);
         assert!(program.environment.iter().all(|(name, _)| !name.starts_with("PMI_")));
         assert_eq!(program.environment.iter().filter(|(name, _)| name == "PATH").count(), 1);
     }
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn what_became_of_it_is_read_as_it_was_written() {
         let ends = [Exit::Code(-3), Exit::Signal(9), Exit::OutOfMemory { is_sure: true }];
-        let ends = ends.map(|exit| Word::Ended { rank: 7, exit });
-        for word in [Word::Started, Word::Failed { text: "no such program".into() }].into_iter().chain(ends) {
-            assert_eq!(Word::decode(&word.encode()), Some(word));
+        let ends = ends.map(|exit| SpawnWord::Ended { rank: 7, exit });
+        for word in [SpawnWord::Started, SpawnWord::Failed { text: "no such program".into() }].into_iter().chain(ends) {
+            assert_eq!(SpawnWord::decode(&word.encode()), Some(word));
         }
         for wrong in [&b""[..], b"e", b"ex12345678", b"ec1234567", b"ec123456789"] {
-            assert_eq!(Word::decode(wrong), None);
+            assert_eq!(SpawnWord::decode(wrong), None);
         }
     }
 

@@ -33,19 +33,19 @@ enum Mpi {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum RankLife {
     Waiting,
     Running,
     Ended(Exit),
 }
 
 #[derive(Clone, Debug)]
-struct Rank {
+struct RankState {
     pid: u32,
     mpi: Mpi,
     /// By which it has begun.
     interface: InterfaceName,
-    life: Life,
+    life: RankLife,
 }
 
 /// What the launcher has to do after an event.
@@ -71,7 +71,7 @@ pub struct Failure {
 
 /// A rank that aborts after it has lost another one, whose end may be told later.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldAbort {
     rank: usize,
     cause: Cause,
     lost: Lost,
@@ -80,12 +80,12 @@ struct Held {
 /// Follows the ranks of one job.
 #[derive(Clone, Debug)]
 pub struct JobState {
-    ranks: Vec<Rank>,
+    ranks: Vec<RankState>,
     /// The name of each rank's host.
     hosts: Vec<String>,
     failures: Vec<Failure>,
     /// Aborts that are failures unless their cause is told first.
-    held: Vec<Held>,
+    held: Vec<HeldAbort>,
     /// We have begun to end the ranks.
     ending: bool,
     /// Ranks that had not ended when we began to end them. Of some, that they run may not have been heard yet.
@@ -99,7 +99,7 @@ pub struct JobState {
 impl JobState {
     /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
     pub fn new(hosts: Vec<String>) -> Self {
-        let rank = Rank { pid: 0, mpi: Mpi::Never, interface: InterfaceName::Mpi, life: Life::Waiting };
+        let rank = RankState { pid: 0, mpi: Mpi::Never, interface: InterfaceName::Mpi, life: RankLife::Waiting };
         let (failures, held, lost) = Default::default();
         let ranks = vec![rank; hosts.len()];
         Self { ranks, hosts, failures, held, ending: false, ended_by_us: 0, keeps_going: false, lost }
@@ -113,12 +113,12 @@ impl JobState {
 
     pub fn handle_started(&mut self, rank: usize, pid: u32) {
         self.ranks[rank].pid = pid;
-        self.ranks[rank].life = Life::Running;
+        self.ranks[rank].life = RankLife::Running;
     }
 
     /// `reason` is the system's text.
     pub fn handle_not_started(&mut self, rank: usize, program: &str, reason: &str) -> Decision {
-        self.ranks[rank].life = Life::Ended(Exit::Code(126));
+        self.ranks[rank].life = RankLife::Ended(Exit::Code(126));
         let cause = Cause::NotStarted { program: program.to_owned(), reason: reason.to_owned() };
         self.fail(Some(rank), cause)
     }
@@ -131,7 +131,11 @@ impl JobState {
     /// The rank called `MPI_Init`. Too late, when another has already ended without it.
     pub fn handle_initialised(&mut self, rank: usize) -> Decision {
         self.ranks[rank].mpi = Mpi::Initialised;
-        match self.ranks.iter().position(|other| other.mpi == Mpi::Never && other.life == Life::Ended(Exit::Code(0))) {
+        match self
+            .ranks
+            .iter()
+            .position(|other| other.mpi == Mpi::Never && other.life == RankLife::Ended(Exit::Code(0)))
+        {
             Some(absent) => self.lose(absent, Cause::NeverInitialised { interface: self.ranks[rank].interface }),
             None => Decision::Continue,
         }
@@ -147,7 +151,7 @@ impl JobState {
         let cause = Cause::Aborted { code, message: message.to_owned(), interface: self.ranks[rank].interface };
         match lost.filter(|lost| !self.ending && !self.keeps_going && self.may_be_told(*lost, rank)) {
             Some(lost) => {
-                self.held.push(Held { rank, cause, lost });
+                self.held.push(HeldAbort { rank, cause, lost });
                 Decision::AwaitCause
             }
             None => self.fail(Some(rank), cause),
@@ -158,7 +162,7 @@ impl JobState {
     pub fn handle_no_cause(&mut self) -> Decision {
         let first = self.held.drain(..).next();
         match first {
-            Some(Held { rank, cause, .. }) => self.fail(Some(rank), cause),
+            Some(HeldAbort { rank, cause, .. }) => self.fail(Some(rank), cause),
             None => Decision::Continue,
         }
     }
@@ -185,7 +189,7 @@ impl JobState {
 
     /// The rank's process ended. Feed what the rank said over PMI before this.
     pub fn handle_exit(&mut self, rank: usize, exit: Exit) -> Decision {
-        self.ranks[rank].life = Life::Ended(exit);
+        self.ranks[rank].life = RankLife::Ended(exit);
         if self.held.iter().any(|held| held.rank == rank) {
             // As its abort has said.
             return self.settle();
@@ -271,26 +275,26 @@ impl JobState {
     }
 
     fn not_ended(&self) -> usize {
-        self.ranks.iter().filter(|rank| !matches!(rank.life, Life::Ended(_))).count()
+        self.ranks.iter().filter(|rank| !matches!(rank.life, RankLife::Ended(_))).count()
     }
 
     /// Ranks that have been started and not ended.
     pub fn running(&self) -> usize {
-        self.ranks.iter().filter(|rank| rank.life == Life::Running).count()
+        self.ranks.iter().filter(|rank| rank.life == RankLife::Running).count()
     }
 
     fn has_ended(&self, rank: usize) -> bool {
-        matches!(self.ranks[rank].life, Life::Ended(_))
+        matches!(self.ranks[rank].life, RankLife::Ended(_))
     }
 
     /// Whether every rank has ended or could not be started.
     pub fn is_over(&self) -> bool {
-        self.ranks.iter().all(|rank| matches!(rank.life, Life::Ended(_)))
+        self.ranks.iter().all(|rank| matches!(rank.life, RankLife::Ended(_)))
     }
 
     /// Whether the rank has been started and not ended.
     pub fn is_running(&self, rank: usize) -> bool {
-        self.ranks[rank].life == Life::Running
+        self.ranks[rank].life == RankLife::Running
     }
 
     /// The process id of a rank, once started.
@@ -301,8 +305,8 @@ impl JobState {
     /// How the rank's process ended, once it has been told.
     pub fn exit(&self, rank: usize) -> Option<Exit> {
         match self.ranks[rank].life {
-            Life::Ended(exit) => Some(exit),
-            Life::Waiting | Life::Running => None,
+            RankLife::Ended(exit) => Some(exit),
+            RankLife::Waiting | RankLife::Running => None,
         }
     }
 
@@ -313,7 +317,7 @@ impl JobState {
 
     /// The failure that the exit code is of.
     pub fn first_failure(&self) -> Option<&Failure> {
-        let ended_well = |rank: &Rank| rank.life == Life::Ended(Exit::Code(0)) && rank.mpi != Mpi::Initialised;
+        let ended_well = |rank: &RankState| rank.life == RankLife::Ended(Exit::Code(0)) && rank.mpi != Mpi::Initialised;
         let lost = self.lost.first().filter(|_| !self.ranks.iter().any(ended_well));
         self.failures.first().or(lost)
     }

@@ -10,7 +10,7 @@
 use crate::reserved::KeptSlots;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use weft_cluster::hosts::{Host, Map, spread};
+use weft_cluster::hosts::{RankMap, SlotHost, spread};
 use weft_database::{Cluster, Partition, show_moment};
 use weft_requests::JobName;
 
@@ -46,7 +46,7 @@ pub struct JobWish {
     pub program: String,
     pub partition: String,
     pub ranks: usize,
-    pub map: Map,
+    pub map: RankMap,
     /// How long it takes at most.
     pub seconds: Option<u64>,
     /// When it asked: who waits with a member that a new server does not know yet keeps its place.
@@ -225,10 +225,10 @@ impl Orders {
         }
         let end = wish.end(*now);
         let may_use = |name: &str| limits.get(name).is_none_or(|limit| end <= *limit);
-        let left = |host: &Host| self.free(partition, wish, host, capacity, kept.on(&host.name, *now, end));
-        let free = |host: &Host| if may_use(&host.name) { left(host) } else { 0 };
-        let free: Vec<Host> =
-            partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free(host) }).collect();
+        let left = |host: &SlotHost| self.free(partition, wish, host, capacity, kept.on(&host.name, *now, end));
+        let free = |host: &SlotHost| if may_use(&host.name) { left(host) } else { 0 };
+        let free: Vec<SlotHost> =
+            partition.hosts.iter().map(|host| SlotHost { name: host.name.clone(), slots: free(host) }).collect();
         let home = wish.job.parts().map_or("", |(home, _)| home);
         let rank = |name: &str| (!kept.are_for_user(name, *now), name != home);
         if let Some(hosts) = place(free.clone(), wish, rank, |name| capacity(name).load) {
@@ -264,7 +264,7 @@ impl Orders {
         &self,
         partition: &Partition,
         wish: &JobWish,
-        host: &Host,
+        host: &SlotHost,
         capacity: &impl Fn(&str) -> Capacity,
         kept: usize,
     ) -> usize {
@@ -304,8 +304,9 @@ impl Orders {
             }
             let from = end.max(*now);
             let left = |name: &str| free[name].saturating_sub(kept.on(name, from, wish.end(from)));
-            let hosts = partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: left(&host.name) });
-            let hosts: Vec<Host> = hosts.filter(|host| host.slots >= least_slots(wish.map)).collect();
+            let hosts =
+                partition.hosts.iter().map(|host| SlotHost { name: host.name.clone(), slots: left(&host.name) });
+            let hosts: Vec<SlotHost> = hosts.filter(|host| host.slots >= least_slots(wish.map)).collect();
             if spread(&hosts, wish.map, wish.ranks).is_ok() {
                 return (end != NEVER).then_some(from);
             }
@@ -340,23 +341,23 @@ impl HeldSlots {
 }
 
 /// What a host must have free to be of use.
-fn least_slots(map: Map) -> usize {
-    if let Map::PerHost(count) = map { count.max(1) } else { 1 }
+fn least_slots(map: RankMap) -> usize {
+    if let RankMap::PerHost(count) = map { count.max(1) } else { 1 }
 }
 
 /// The members of a job with its slots there, if there are enough. A single member that has room for all goes before
 /// several, then what is reserved for the user and the launcher's before others (`rank`), and the one with less to do
 /// before one with more.
 fn place(
-    mut free: Vec<Host>,
+    mut free: Vec<SlotHost>,
     wish: &JobWish,
     rank: impl Fn(&str) -> (bool, bool),
     load: impl Fn(&str) -> f64,
 ) -> Option<Vec<(String, usize)>> {
     free.retain(|host| host.slots >= least_slots(wish.map));
-    if wish.map == Map::Slot {
+    if wish.map == RankMap::Slot {
         free.sort_by(|one, other| {
-            let key = |host: &Host| (host.slots < wish.ranks, rank(&host.name));
+            let key = |host: &SlotHost| (host.slots < wish.ranks, rank(&host.name));
             key(one).cmp(&key(other)).then(load(&one.name).total_cmp(&load(&other.name)))
         });
     }

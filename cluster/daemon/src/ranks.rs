@@ -12,7 +12,7 @@ use std::os::linux::fs::MetadataExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use weft_ranks::{Job, Rank, Whose, segments};
+use weft_ranks::{SeenJob, SeenRank, Whose, segments};
 use weft_requests::{ClusterView, Flow, JobView, MemberStanding, RankView};
 
 /// However many look, pages are read so often.
@@ -80,7 +80,7 @@ fn read(member: &str, whose: Whose) -> Vec<JobRanks> {
     let own = network(std::process::id());
     let mut all = Vec::new();
     for found in segments(whose).unwrap_or_default() {
-        let job = Job::read(&found);
+        let job = SeenJob::read(&found);
         let alive = job.ranks.iter().filter(|rank| rank.is_alive());
         let ranks: Vec<RankView> = alive.map(|rank| seen(member, rank)).collect();
         // Jobs go by the names of their users, which are the same on all hosts.
@@ -93,7 +93,7 @@ fn read(member: &str, whose: Whose) -> Vec<JobRanks> {
     all
 }
 
-fn seen(member: &str, rank: &Rank) -> RankView {
+fn seen(member: &str, rank: &SeenRank) -> RankView {
     RankView {
         rank: rank.rank,
         host: member.to_owned(),

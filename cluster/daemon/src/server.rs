@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use weft_cluster::hosts::Map;
+use weft_cluster::hosts::RankMap;
 use weft_database::{Member, PRIORITIES};
 use weft_requests::{ClusterReply, Grant, JobName, LoadView, MemberStanding, Placing};
 
@@ -258,7 +258,7 @@ impl Daemon {
             let reason = format!("partition '{name}' is not for user '{}'", asker.user);
             bail!("{}", self.askers.refuse(&asker.user, reason));
         }
-        let map: Map = placing.map.parse()?;
+        let map: RankMap = placing.map.parse()?;
         let ranks = placing.ranks.unwrap_or_else(|| partition.most_ranks());
         if ranks > partition.most_ranks() {
             bail!("partition '{name}': {ranks} ranks, but a job may have {} there", partition.most_ranks());

@@ -44,7 +44,7 @@ pub use reservation::{Reservation, read_moment, show_moment};
 use std::net::IpAddr;
 use std::time::Duration;
 pub use time::{read_time, show_time};
-use weft_cluster::hosts::{Host, Launch};
+use weft_cluster::hosts::{Launch, SlotHost};
 pub use write::{with_reservation, with_version, without_reservations, write, write_new};
 
 /// Most members of a cluster.
@@ -105,7 +105,7 @@ pub struct Partition {
     pub name: String,
     /// Members in the order in which they are filled, each with as many slots as it has for this partition. Those with
     /// 0 slots are here, too.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<SlotHost>,
     /// What each of its members has.
     pub features: Vec<String>,
     /// Who may use it by name. Without these and without groups, everybody.
@@ -180,26 +180,26 @@ impl Cluster {
     }
 
     /// All members as hosts with slots.
-    pub fn hosts(&self) -> Vec<Host> {
+    pub fn hosts(&self) -> Vec<SlotHost> {
         self.members.iter().map(Member::host).collect()
     }
 }
 
 impl Member {
     /// A member of which no more is known than this.
-    pub fn new(host: Host) -> Self {
-        let Host { name, slots } = host;
+    pub fn new(host: SlotHost) -> Self {
+        let SlotHost { name, slots } = host;
         Self { name, slots, addresses: Vec::new(), cores: None, features: Vec::new() }
     }
 
-    pub fn host(&self) -> Host {
-        Host { name: self.name.clone(), slots: self.slots }
+    pub fn host(&self) -> SlotHost {
+        SlotHost { name: self.name.clone(), slots: self.slots }
     }
 }
 
 impl Partition {
     /// One of these hosts, without limits and for everybody.
-    pub fn new(name: String, hosts: Vec<Host>) -> Self {
+    pub fn new(name: String, hosts: Vec<SlotHost>) -> Self {
         let limits = PartitionLimits { ranks: None, time: None, processes: None, highest: 0, exclusive: false };
         let policy = SchedulingPolicy::default();
         Self { name, hosts, features: Vec::new(), users: None, groups: None, limits, device: None, priority: 0, policy }
@@ -215,7 +215,7 @@ impl Partition {
     }
 
     /// Those of its hosts where something can be placed.
-    pub fn open_hosts(&self) -> Vec<Host> {
+    pub fn open_hosts(&self) -> Vec<SlotHost> {
         self.hosts.iter().filter(|host| host.slots > 0).cloned().collect()
     }
 

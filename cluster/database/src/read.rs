@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
 use toml::de::DeTable;
-use weft_cluster::hosts::{Host, Launch, parse_list};
+use weft_cluster::hosts::{Launch, SlotHost, parse_list};
 use weft_cluster::job::RANKS_MAX;
 use weft_wire::settings::Settings;
 
@@ -238,7 +238,7 @@ impl<'t> ClusterReader<'t> {
         features: &[String],
         members: &MemberList,
         processes: Option<usize>,
-    ) -> Vec<Host> {
+    ) -> Vec<SlotHost> {
         let missing = |member: &Member| features.iter().find(|feature| !member.features.contains(feature));
         let chosen: Vec<&Member> = match &named {
             None => members.all.iter().filter(|member| missing(member).is_none()).collect(),
@@ -257,7 +257,7 @@ impl<'t> ClusterReader<'t> {
             self.tell(name, format!("partition '{}' {why}", name.value));
         }
         let most = processes.unwrap_or(RANKS_MAX);
-        chosen.iter().map(|member| Host { slots: member.slots.min(most), ..member.host() }).collect()
+        chosen.iter().map(|member| SlotHost { slots: member.slots.min(most), ..member.host() }).collect()
     }
 
     /// The members of a list that has each of them once.

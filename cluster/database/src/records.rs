@@ -23,7 +23,7 @@ use crate::{
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
-use weft_cluster::hosts::Host;
+use weft_cluster::hosts::SlotHost;
 
 /// What the form of the records is called. Who meets another one does not read on.
 const FORM: &str = "weft1";
@@ -158,7 +158,7 @@ fn of_reservation(reservation: &Reservation, places: &BTreeMap<&str, usize>) -> 
     texts
 }
 
-fn texts_of_hosts(hosts: &[Host], places: &BTreeMap<&str, usize>) -> Texts {
+fn texts_of_hosts(hosts: &[SlotHost], places: &BTreeMap<&str, usize>) -> Texts {
     let mut texts = Vec::new();
     let mut ranges = String::new();
     for range in ranges_of(hosts.iter().map(|host| places[host.name.as_str()])) {
@@ -372,7 +372,7 @@ impl<'r> Thing<'r> {
         })
     }
 
-    fn hosts(&self, members: &[Member]) -> Result<Vec<Host>, String> {
+    fn hosts(&self, members: &[Member]) -> Result<Vec<SlotHost>, String> {
         let mut hosts = Vec::new();
         for range in self.all("members").flat_map(str::split_whitespace) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -2,7 +2,7 @@
 
 use crate::{Member, Partition};
 use toml::value::{Date, Datetime, Offset, Time};
-use weft_cluster::hosts::Host;
+use weft_cluster::hosts::SlotHost;
 
 /// From `from` until `until` these slots are for these users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Reservation {
     /// How many slots, where it does not name members.
     pub slots: Option<usize>,
     /// Members, with the slots that are reserved there.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<SlotHost>,
     /// In seconds since 1970.
     pub from: u64,
     pub until: u64,
@@ -37,13 +37,13 @@ impl Reservation {
 }
 
 /// All slots of these members.
-pub(crate) fn whole<'m>(members: impl Iterator<Item = &'m Member>) -> Vec<Host> {
+pub(crate) fn whole<'m>(members: impl Iterator<Item = &'m Member>) -> Vec<SlotHost> {
     members.map(Member::host).collect()
 }
 
 /// So many slots of a partition: of its last members, since the first ones are filled first. Fewer where it has not as
 /// many.
-pub(crate) fn last_slots(partition: &Partition, mut slots: usize) -> Vec<Host> {
+pub(crate) fn last_slots(partition: &Partition, mut slots: usize) -> Vec<SlotHost> {
     let mut hosts = Vec::new();
     for host in partition.hosts.iter().rev().filter(|host| host.slots > 0) {
         let taken = host.slots.min(slots);
@@ -51,7 +51,7 @@ pub(crate) fn last_slots(partition: &Partition, mut slots: usize) -> Vec<Host> {
             break;
         }
         slots -= taken;
-        hosts.push(Host { slots: taken, ..host.clone() });
+        hosts.push(SlotHost { slots: taken, ..host.clone() });
     }
     hosts
 }

@@ -2,7 +2,7 @@
 
 use crate::{Cluster, Member, Partition, Reservation, SLICE_MS, SchedulingPolicy, show_moment, show_time};
 use std::fmt::{Display, Write as _};
-use weft_cluster::hosts::{Host, Launch};
+use weft_cluster::hosts::{Launch, SlotHost};
 
 /// The file of a cluster, which is read as the same one again.
 pub fn write(cluster: &Cluster) -> String {
@@ -98,12 +98,12 @@ fn list(values: &[impl Display]) -> String {
 }
 
 /// The file of a new cluster: these members, and one partition of them all.
-pub fn write_new(name: &str, members: &[Host], launch: Option<&Launch>) -> String {
+pub fn write_new(name: &str, members: &[SlotHost], launch: Option<&Launch>) -> String {
     let mut text = format!("name = {}\nversion = 1\n", quoted(name));
     if let Some(launch) = launch {
         let _ = writeln!(text, "launch = {}", quoted(&launch.to_string()));
     }
-    for Host { name, slots } in members {
+    for SlotHost { name, slots } in members {
         let _ = write!(text, "\n[[member]]\nname = {}\nslots = {slots}\n", quoted(name));
     }
     let names: Vec<String> = members.iter().map(|member| quoted(&member.name)).collect();

@@ -3,24 +3,24 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::packet::{Answer, Place};
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::packet::{Answer, SlotSide};
 
 /// A process, as the rendezvous numbers it.
 pub type Client = u64;
 
 /// What a process is to be told, in this order. Descriptors are the guardian's.
 #[derive(Debug)]
-pub struct Mail {
+pub struct ProcessMail {
     pub client: Client,
-    pub place: Place,
+    pub place: SlotSide,
     pub packets: Vec<(Answer, Option<RawFd>)>,
 }
 
 /// What is to be said after a turn.
 #[derive(Debug, Default)]
-pub struct Turn {
-    pub mails: Vec<Mail>,
+pub struct FarTurn {
+    pub mails: Vec<ProcessMail>,
     /// Processes that are to look at their connections: each is called by a signal.
     pub calls: Vec<Client>,
 }
@@ -31,7 +31,7 @@ pub struct FarConnection {
     pub client: Client,
     /// Of the end here, and the other end.
     pub port: u16,
-    pub peer: Peer,
+    pub peer: DatagramPeer,
     /// Sent by the end here, and by the other one.
     pub bytes: [u64; 2],
 }
@@ -48,7 +48,7 @@ pub trait Guardian: AsRawFd {
     fn withdraw(&mut self, client: Client, cookie: u64);
 
     /// A process gives a place back. False where its arena is not the guardian's.
-    fn release(&mut self, client: Client, place: &Place) -> bool;
+    fn release(&mut self, client: Client, place: &SlotSide) -> bool;
 
     /// A process that lives on has lost its way to us: it hears no mail. True where it has connections that go on
     /// without; when it has ended [`Self::leave`] follows.
@@ -61,10 +61,10 @@ pub trait Guardian: AsRawFd {
     fn until_turn(&self) -> Option<Duration>;
 
     /// Does what is to be done now.
-    fn turn(&mut self) -> Turn;
+    fn turn(&mut self) -> FarTurn;
 
     /// This mail could not be handed out.
-    fn untold(&mut self, client: Client, place: &Place);
+    fn untold(&mut self, client: Client, place: &SlotSide);
 
     fn connections(&self) -> Vec<FarConnection>;
 }

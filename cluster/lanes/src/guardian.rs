@@ -1,24 +1,24 @@
 //! The guardian: lanes on an interface, and the connections of this host's processes that go by them.
 
-use crate::meetings::{Given, Meetings, Shown, Withdrawn};
+use crate::meetings::{EndOwner, GivenUp, Meetings, Withdrawn};
 use crate::seat::Seat;
 use crate::sys::{self, Anchor};
-use crate::{Client, FarConnection, Guardian, Turn};
+use crate::{Client, FarConnection, FarTurn, Guardian};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use weft_device::xdp::{self, Lanes, Unusable};
-use weft_kernel::{self as kernel, Set};
+use weft_kernel::{self as kernel, DescriptorSet};
 use weft_wire::link::mac::Key;
 use weft_wire::settings::XdpMode;
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::meeting::{self, Call, Landing};
-use weft_wire::stream::packet::Place;
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::meeting::{self, Landing, ShownCall};
+use weft_wire::stream::packet::SlotSide;
 
 /// What there is to be served with.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct GuardianPlan {
     pub interface: String,
     pub key: Key,
     /// UDP port of meetings. Those of the lanes follow it.
@@ -68,11 +68,11 @@ pub struct LaneGuardian {
     lanes: Lanes,
     seats: Vec<Seat>,
     meetings: Meetings<Anchor>,
-    set: Set,
+    set: DescriptorSet,
     /// By seat: whether its socket is watched, and its receiver.
     watched: Vec<[bool; 2]>,
     tick_ns: u64,
-    said: Turn,
+    said: FarTurn,
 }
 
 impl LaneGuardian {
@@ -80,7 +80,7 @@ impl LaneGuardian {
     ///
     /// # Errors
     /// Why it cannot be had. Nothing is left then.
-    pub fn open(plan: &Plan) -> Result<Self, Refused> {
+    pub fn open(plan: &GuardianPlan) -> Result<Self, Refused> {
         let interface = interface(&plan.interface)?;
         let last = plan.port.checked_add(plan.lanes);
         last.ok_or(Refused::TooFar { port: plan.port, lanes: plan.lanes })?;
@@ -94,7 +94,7 @@ impl LaneGuardian {
             let Some(ends) = lanes.take_sockets(number) else { break };
             seats.push(Seat::new(number as u32, socket, ends).map_err(kernel_refused("asking for a port"))?);
         }
-        let set = Set::new().map_err(kernel_refused("making an epoll set"))?;
+        let set = DescriptorSet::new().map_err(kernel_refused("making an epoll set"))?;
         set.add(&socket, MEETINGS).map_err(kernel_refused("watching a socket"))?;
         Ok(Self {
             key: plan.key,
@@ -108,7 +108,7 @@ impl LaneGuardian {
             meetings: Meetings::new(MOST_ENDS.min(sys::descriptor_limit() / 4)),
             set,
             tick_ns: 0,
-            said: Turn::default(),
+            said: FarTurn::default(),
         })
     }
 
@@ -137,7 +137,7 @@ impl Guardian for LaneGuardian {
 
     fn offer(&mut self, client: Client, cookie: u64, anchor: OwnedFd, ends: [SocketAddr; 2]) {
         let now_ns = kernel::now();
-        let shown = Shown { client, cookie, ends: ends.map(Peer::of) };
+        let shown = EndOwner { client, cookie, ends: ends.map(DatagramPeer::of) };
         let anchor = Anchor::new(anchor);
         let kept = sys::nonce().is_some_and(|nonce| self.meetings.show(shown, nonce, anchor, now_ns));
         if kept {
@@ -158,7 +158,7 @@ impl Guardian for LaneGuardian {
         }
     }
 
-    fn release(&mut self, client: Client, place: &Place) -> bool {
+    fn release(&mut self, client: Client, place: &SlotSide) -> bool {
         let now_ns = kernel::now();
         let Some(seat) = self.seats.iter_mut().find(|seat| seat.is_named(place.arena)) else { return false };
         if seat.client() == Some(client) {
@@ -184,7 +184,7 @@ impl Guardian for LaneGuardian {
         self.settle(now_ns);
     }
 
-    fn untold(&mut self, client: Client, place: &Place) {
+    fn untold(&mut self, client: Client, place: &SlotSide) {
         let now_ns = kernel::now();
         self.seats_of(client).for_each(|seat| seat.untold(place, now_ns));
     }
@@ -193,7 +193,7 @@ impl Guardian for LaneGuardian {
         self.seats.iter().flat_map(Seat::crossings).collect()
     }
 
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self) -> FarTurn {
         let now_ns = kernel::now();
         for (key, _) in self.set.wait(Some(Duration::ZERO)).into_iter().flatten() {
             match key {
@@ -287,7 +287,7 @@ impl LaneGuardian {
         for _ in 0..CALLS {
             match self.socket.recv_from(&mut place) {
                 Ok((bytes, _)) => {
-                    if let Some(call) = Call::parse(&self.key, &place[..bytes]) {
+                    if let Some(call) = ShownCall::parse(&self.key, &place[..bytes]) {
                         self.take_call(&call, now_ns);
                     }
                 }
@@ -298,7 +298,7 @@ impl LaneGuardian {
         }
     }
 
-    fn take_call(&mut self, call: &Call, now_ns: u64) {
+    fn take_call(&mut self, call: &ShownCall, now_ns: u64) {
         let Self { meetings, seats, lanes, key, .. } = self;
         let heard = meetings.handle_call(call, now_ns, |shown| land(seats, lanes, shown.client));
         if let Some(met) = heard.met
@@ -312,7 +312,7 @@ impl LaneGuardian {
     }
 
     /// An end that has not met: its anchor is closed with it.
-    fn drop_given(&mut self, Given { landing, kept }: Given<Anchor>) {
+    fn drop_given(&mut self, GivenUp { landing, kept }: GivenUp<Anchor>) {
         drop(kept);
         if let Some(landing) = landing
             && let Some(seat) = self.seats.iter_mut().find(|seat| seat.port() == landing.port)
@@ -352,7 +352,7 @@ fn bind(port: u16, what: &'static str) -> Result<(UdpSocket, bool), Refused> {
 }
 
 /// As a socket for both kinds wants it, or one for IPv4.
-fn address(has_v6: bool, peer: &Peer, port: u16) -> Option<SocketAddr> {
+fn address(has_v6: bool, peer: &DatagramPeer, port: u16) -> Option<SocketAddr> {
     let ip = peer.socket_address().ip();
     match ip.to_canonical() {
         _ if has_v6 => Some(SocketAddr::new(ip, port)),
@@ -362,6 +362,6 @@ fn address(has_v6: bool, peer: &Peer, port: u16) -> Option<SocketAddr> {
 }
 
 /// Whether the call has left. One that has not is said again like one that is lost.
-fn send(socket: &UdpSocket, key: &Key, port: u16, has_v6: bool, call: &Call) -> bool {
+fn send(socket: &UdpSocket, key: &Key, port: u16, has_v6: bool, call: &ShownCall) -> bool {
     address(has_v6, &call.ends[1], port).is_some_and(|to| socket.send_to(&call.pack(key), to).is_ok())
 }

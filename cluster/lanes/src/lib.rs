@@ -34,5 +34,5 @@ mod stage;
 #[allow(unsafe_code)]
 mod sys;
 
-pub use far::{Client, FarConnection, Guardian, Mail, Turn};
-pub use guardian::{LaneGuardian, Plan, Refused};
+pub use far::{Client, FarConnection, FarTurn, Guardian, ProcessMail};
+pub use guardian::{GuardianPlan, LaneGuardian, Refused};

@@ -6,8 +6,8 @@
 //! - what is kept is bounded, for each process and in all, and each end that has not met ends with its patience.
 
 use std::collections::HashMap;
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::meeting::{Call, Landing, Nonce};
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::meeting::{Landing, Nonce, ShownCall};
 
 const MS: u64 = 1_000_000;
 /// An end that has not met so long after it was shown is given up.
@@ -27,19 +27,19 @@ const ANSWERS: u32 = 256;
 const HOSTS: usize = 1024;
 
 /// An end of a connection as its process has shown it: its own address, and the other one.
-pub type Ends = [Peer; 2];
+pub type Ends = [DatagramPeer; 2];
 
 /// Whose end it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct EndOwner {
     pub client: u64,
     pub cookie: u64,
     pub ends: Ends,
 }
 
 /// A shown end, with what is kept for it.
-struct End<A> {
-    shown: Shown,
+struct MeetingEnd<A> {
+    shown: EndOwner,
     nonce: Nonce,
     /// The other side's nonce, by the last call: a claim until we have met.
     heard: Option<Nonce>,
@@ -55,17 +55,17 @@ struct End<A> {
     kept: Option<A>,
 }
 
-impl<A> End<A> {
-    fn call(&self) -> Call {
+impl<A> MeetingEnd<A> {
+    fn call(&self) -> ShownCall {
         let Self { nonce, heard, landing, has_met, .. } = *self;
-        Call { ends: self.shown.ends, nonce, named: heard, landing, has_met }
+        ShownCall { ends: self.shown.ends, nonce, named: heard, landing, has_met }
     }
 }
 
 /// Both sides know of each other.
 #[derive(Debug)]
 pub struct Met<A> {
-    pub shown: Shown,
+    pub shown: EndOwner,
     pub here: Landing,
     pub there: Landing,
     /// Ours and theirs.
@@ -75,30 +75,30 @@ pub struct Met<A> {
 
 /// What a call brought about.
 #[derive(Debug)]
-pub struct Heard<A> {
-    pub answer: Option<Call>,
+pub struct HeardCall<A> {
+    pub answer: Option<ShownCall>,
     pub met: Option<Met<A>>,
 }
 
 /// An end that is given up.
 #[derive(Debug)]
-pub struct Given<A> {
+pub struct GivenUp<A> {
     pub landing: Option<Landing>,
     /// Nothing, of an end that has met.
     pub kept: Option<A>,
 }
 
 #[derive(Default)]
-struct Host {
+struct MeetingHost {
     heard_ns: Option<u64>,
     silent_until_ns: u64,
 }
 
 /// All shown ends. `A` is what is kept with one until it has met.
 pub struct Meetings<A> {
-    ends: HashMap<Ends, End<A>>,
+    ends: HashMap<Ends, MeetingEnd<A>>,
     of_client: HashMap<u64, usize>,
-    hosts: HashMap<[u8; 16], Host>,
+    hosts: HashMap<[u8; 16], MeetingHost>,
     /// Of all processes together.
     most: usize,
 }
@@ -110,13 +110,13 @@ impl<A> Meetings<A> {
     }
 
     /// An end was shown. False where it is known already, or there are too many.
-    pub fn show(&mut self, shown: Shown, nonce: Nonce, kept: A, now_ns: u64) -> bool {
+    pub fn show(&mut self, shown: EndOwner, nonce: Nonce, kept: A, now_ns: u64) -> bool {
         let of_client = self.of_client.get(&shown.client).copied().unwrap_or(0);
         if self.ends.len() >= self.most || of_client >= ENDS_OF_ONE || self.ends.contains_key(&shown.ends) {
             return false;
         }
         self.of_client.insert(shown.client, of_client + 1);
-        let end = End {
+        let end = MeetingEnd {
             shown,
             nonce,
             heard: None,
@@ -135,9 +135,14 @@ impl<A> Meetings<A> {
     }
 
     /// Takes a call that bears a valid tag. `land` finds a place for the end of this process, if there is room.
-    pub fn handle_call(&mut self, call: &Call, now_ns: u64, land: impl FnOnce(&Shown) -> Option<Landing>) -> Heard<A> {
+    pub fn handle_call(
+        &mut self,
+        call: &ShownCall,
+        now_ns: u64,
+        land: impl FnOnce(&EndOwner) -> Option<Landing>,
+    ) -> HeardCall<A> {
         self.hear(call.ends[0].address, now_ns);
-        let mut heard = Heard { answer: None, met: None };
+        let mut heard = HeardCall { answer: None, met: None };
         let Some(end) = self.ends.get_mut(&[call.ends[1], call.ends[0]]) else { return heard };
         if end.has_met && end.heard != Some(call.nonce) {
             return heard;
@@ -162,7 +167,7 @@ impl<A> Meetings<A> {
 
     fn hear(&mut self, address: [u8; 16], now_ns: u64) {
         if self.make_room_for_host(&address, now_ns) {
-            *self.hosts.entry(address).or_default() = Host { heard_ns: Some(now_ns), silent_until_ns: 0 };
+            *self.hosts.entry(address).or_default() = MeetingHost { heard_ns: Some(now_ns), silent_until_ns: 0 };
         }
     }
 
@@ -175,10 +180,10 @@ impl<A> Meetings<A> {
     }
 
     /// Calls whose time has come. `send` answers whether the call has left.
-    pub fn poll_calls(&mut self, now_ns: u64, mut send: impl FnMut(&Call) -> bool) {
+    pub fn poll_calls(&mut self, now_ns: u64, mut send: impl FnMut(&ShownCall) -> bool) {
         let hosts = &self.hosts;
         let is_silent =
-            |address: &[u8; 16]| hosts.get(address).is_some_and(|host: &Host| now_ns < host.silent_until_ns);
+            |address: &[u8; 16]| hosts.get(address).is_some_and(|host: &MeetingHost| now_ns < host.silent_until_ns);
         for end in self.ends.values_mut().filter(|end| !end.has_met && end.again_ns <= now_ns) {
             // Who has called us is not silent, though others there may be.
             if end.heard.is_none() && is_silent(&end.shown.ends[1].address) {
@@ -195,13 +200,13 @@ impl<A> Meetings<A> {
     }
 
     /// Ends whose patience is over; they are forgotten.
-    pub fn poll_expired(&mut self, now_ns: u64) -> Vec<Given<A>> {
-        let over = |end: &&End<A>| !end.has_met && now_ns >= end.shown_ns.saturating_add(PATIENCE_NS);
+    pub fn poll_expired(&mut self, now_ns: u64) -> Vec<GivenUp<A>> {
+        let over = |end: &&MeetingEnd<A>| !end.has_met && now_ns >= end.shown_ns.saturating_add(PATIENCE_NS);
         let expired: Vec<Ends> = self.ends.values().filter(over).map(|end| end.shown.ends).collect();
         expired.iter().filter_map(|ends| self.expire(ends, now_ns)).collect()
     }
 
-    fn expire(&mut self, ends: &Ends, now_ns: u64) -> Option<Given<A>> {
+    fn expire(&mut self, ends: &Ends, now_ns: u64) -> Option<GivenUp<A>> {
         let end = self.ends.get(ends)?;
         let (address, shown_ns) = (ends[1].address, end.shown_ns);
         let was_heard = self.hosts.get(&address).is_some_and(|host| host.heard_ns.is_some_and(|ns| ns >= shown_ns));
@@ -213,7 +218,7 @@ impl<A> Meetings<A> {
     }
 
     /// The end is over, whether it has met or not.
-    pub fn forget(&mut self, ends: &Ends) -> Option<Given<A>> {
+    pub fn forget(&mut self, ends: &Ends) -> Option<GivenUp<A>> {
         let end = self.ends.remove(ends)?;
         if let Some(count) = self.of_client.get_mut(&end.shown.client) {
             *count -= 1;
@@ -221,19 +226,19 @@ impl<A> Meetings<A> {
                 self.of_client.remove(&end.shown.client);
             }
         }
-        Some(Given { landing: end.landing, kept: end.kept })
+        Some(GivenUp { landing: end.landing, kept: end.kept })
     }
 
     /// The process closes an end: it is forgotten if it has not met. Of one that has, answers which it is.
     pub fn withdraw(&mut self, client: u64, cookie: u64) -> Option<Withdrawn<A>> {
-        let is_it = |end: &&End<A>| end.shown.client == client && end.shown.cookie == cookie;
+        let is_it = |end: &&MeetingEnd<A>| end.shown.client == client && end.shown.cookie == cookie;
         let (ends, has_met) = self.ends.values().find(is_it).map(|end| (end.shown.ends, end.has_met))?;
         if has_met { Some(Withdrawn::HasMet(ends)) } else { self.forget(&ends).map(Withdrawn::Forgotten) }
     }
 
     /// The process is gone: its ends that have not met are forgotten.
-    pub fn leave(&mut self, client: u64) -> Vec<Given<A>> {
-        let is_over = |end: &&End<A>| end.shown.client == client && !end.has_met;
+    pub fn leave(&mut self, client: u64) -> Vec<GivenUp<A>> {
+        let is_over = |end: &&MeetingEnd<A>| end.shown.client == client && !end.has_met;
         let over: Vec<Ends> = self.ends.values().filter(is_over).map(|end| end.shown.ends).collect();
         over.iter().filter_map(|ends| self.forget(ends)).collect()
     }
@@ -247,7 +252,7 @@ impl<A> Meetings<A> {
 /// What became of an end that its process closes.
 #[derive(Debug)]
 pub enum Withdrawn<A> {
-    Forgotten(Given<A>),
+    Forgotten(GivenUp<A>),
     HasMet(Ends),
 }
 

@@ -3,11 +3,11 @@
 //! Lane, gateway, arena and slots stay together for as long as the rendezvous runs, and go from one process to the next:
 //! what a lane keeps between two uses stands in the gateway.
 
-use super::meetings::{Ends, Met, Shown};
-use super::slots::Slots;
-use super::stage::{Act, Facts, Stage};
+use super::meetings::{EndOwner, Ends, Met};
+use super::slots::LaneSlots;
+use super::stage::{Act, ConnectionFacts, ConnectionStage};
 use super::sys::Anchor;
-use super::{FarConnection, Mail, Turn, sys};
+use super::{FarConnection, FarTurn, ProcessMail, sys};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -15,12 +15,12 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use weft_device::shm::stream::{Arena, FarEnd, Gateway, PROGRAM, Ticked};
-use weft_device::xdp::{SharedLane, Sockets};
+use weft_device::xdp::{LaneSockets, SharedLane};
 use weft_kernel as kernel;
 use weft_wire::link::mac::Key;
 use weft_wire::stream::meeting::{self, Landing};
-use weft_wire::stream::packet::{Answer, Place};
-use weft_wire::stream::{arena, datagram::Peer};
+use weft_wire::stream::packet::{Answer, SlotSide};
+use weft_wire::stream::{arena, datagram::DatagramPeer};
 
 /// The side of the arena that is the other host.
 const FAR: usize = 1 - PROGRAM;
@@ -31,7 +31,7 @@ const DATAGRAM_BYTES: usize = 4096;
 const SENT_BYTES: usize = 1200;
 
 /// What a process and we share, once the seat was first taken.
-struct Shared {
+struct SharedSeat {
     name: u64,
     arena: Arena,
     arena_memory: File,
@@ -39,11 +39,11 @@ struct Shared {
     gateway_memory: OwnedFd,
 }
 
-struct Connection {
-    shown: Shown,
+struct SeatConnection {
+    shown: EndOwner,
     generation: u32,
     there: Landing,
-    stage: Stage,
+    stage: ConnectionStage,
     /// Keeps the kernel's end of the connection back.
     anchor: Option<Anchor>,
     /// How far the two hosts had come at the last tick.
@@ -53,11 +53,11 @@ struct Connection {
 pub struct Seat {
     number: u32,
     port: u16,
-    sockets: Sockets,
+    sockets: LaneSockets,
     socket: UdpSocket,
-    shared: Option<Shared>,
-    slots: Slots,
-    connections: HashMap<u32, Connection>,
+    shared: Option<SharedSeat>,
+    slots: LaneSlots,
+    connections: HashMap<u32, SeatConnection>,
     /// Who has it.
     client: Option<u64>,
     has_ended: bool,
@@ -69,7 +69,7 @@ pub struct Seat {
 
 impl Seat {
     /// The socket is bound to the lane's port.
-    pub fn new(number: u32, socket: UdpSocket, sockets: Sockets) -> io::Result<Self> {
+    pub fn new(number: u32, socket: UdpSocket, sockets: LaneSockets) -> io::Result<Self> {
         let port = socket.local_addr()?.port();
         Ok(Self {
             number,
@@ -77,7 +77,7 @@ impl Seat {
             sockets,
             socket,
             shared: None,
-            slots: Slots::default(),
+            slots: LaneSlots::default(),
             connections: HashMap::new(),
             client: None,
             has_ended: false,
@@ -134,7 +134,7 @@ impl Seat {
         usable
     }
 
-    fn share(&self, memory: BorrowedFd<'_>) -> io::Result<Shared> {
+    fn share(&self, memory: BorrowedFd<'_>) -> io::Result<SharedSeat> {
         let name = kernel::true_random().filter(|name| *name != 0).ok_or(io::ErrorKind::Other)?;
         let arena_memory = File::from(OwnedFd::from(kernel::sealed_memory(c"weft-streams", arena::BYTES)?));
         arena_memory.write_all_at(&arena::heading(name), 0)?;
@@ -149,7 +149,7 @@ impl Seat {
         let [memory, receiver, sender] = [memory, receiver, sender].map(IntoRawFd::into_raw_fd);
         let lane = SharedLane::adopt(memory, receiver, sender, self.number)?;
         let gateway = Gateway::open(gateway_memory.as_raw_fd(), lane).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Shared { name, arena, arena_memory, gateway, gateway_memory })
+        Ok(SharedSeat { name, arena, arena_memory, gateway, gateway_memory })
     }
 
     /// What came for somebody before.
@@ -182,14 +182,20 @@ impl Seat {
         // Before the program knows of the gateway.
         shared.gateway.beat(now_ns);
         shared.gateway.begin(&shared.arena, slot, generation, &end);
-        let stage = Stage::new(now_ns);
-        let connection =
-            Connection { shown: met.shown, generation, there: met.there, stage, anchor: Some(met.kept), progress: 0 };
+        let stage = ConnectionStage::new(now_ns);
+        let connection = SeatConnection {
+            shown: met.shown,
+            generation,
+            there: met.there,
+            stage,
+            anchor: Some(met.kept),
+            progress: 0,
+        };
         self.connections.insert(slot, connection);
     }
 
     /// The place of a connection, by the name of the arena, if it is here and its use is this one.
-    fn connection(&mut self, place: &Place) -> Option<&mut Connection> {
+    fn connection(&mut self, place: &SlotSide) -> Option<&mut SeatConnection> {
         self.shared.as_ref().filter(|shared| shared.name == place.arena)?;
         let connection = self.connections.get_mut(&place.slot)?;
         (connection.generation == place.generation && place.side as usize == PROGRAM).then_some(connection)
@@ -200,14 +206,14 @@ impl Seat {
     }
 
     /// The program has closed its end.
-    pub fn release(&mut self, place: &Place, now_ns: u64) {
+    pub fn release(&mut self, place: &SlotSide, now_ns: u64) {
         if self.connection(place).is_some() {
             self.leave(place.slot, now_ns);
         }
     }
 
     /// The program has not heard of this connection.
-    pub fn untold(&mut self, place: &Place, now_ns: u64) {
+    pub fn untold(&mut self, place: &SlotSide, now_ns: u64) {
         if self.told_by == Some((place.slot, place.generation)) {
             self.told_by = None;
         }
@@ -229,7 +235,7 @@ impl Seat {
     /// The process lives on, and hears nothing any more. True if it has the gateway, with which it drives what it knows of.
     pub fn fall_silent(&mut self, now_ns: u64) -> bool {
         let Some(shared) = &self.shared else { return false };
-        let is_unused = |(slot, connection): (&u32, &Connection)| {
+        let is_unused = |(slot, connection): (&u32, &SeatConnection)| {
             (connection.stage.is_proving() || shared.gateway.refuse(&shared.arena, *slot)).then_some(*slot)
         };
         let unused: Vec<u32> = self.connections.iter().filter_map(is_unused).collect();
@@ -277,7 +283,7 @@ impl Seat {
 
     /// Says that we are there, repeats and acknowledges; where the way is not proven, shows it. Answers whether that is to
     /// be done again soon: a program that sees to its lane leaves little to us.
-    pub fn tick(&mut self, address: impl Fn(&Peer, u16) -> Option<std::net::SocketAddr>) -> bool {
+    pub fn tick(&mut self, address: impl Fn(&DatagramPeer, u16) -> Option<std::net::SocketAddr>) -> bool {
         let Some(shared) = &self.shared else { return false };
         shared.gateway.beat(kernel::now());
         // A connection on which all is told and confirmed sends nothing by which it would be noticed.
@@ -309,7 +315,7 @@ impl Seat {
 
     /// Looks at all connections, and does what is to be done. `said` gets what the program is to be told, and what is
     /// answered are the ends that are over.
-    pub fn step(&mut self, now_ns: u64, said: &mut Turn) -> Vec<Ends> {
+    pub fn step(&mut self, now_ns: u64, said: &mut FarTurn) -> Vec<Ends> {
         let left = self.left_in_silence();
         left.into_iter().for_each(|slot| self.leave(slot, now_ns));
         let Some(shared) = &self.shared else { return Vec::new() };
@@ -347,7 +353,7 @@ impl Seat {
     /// Those that the program has left without a word that has come: a process has many reasons to be dumb.
     fn left_in_silence(&self) -> Vec<u32> {
         let Some(shared) = &self.shared else { return Vec::new() };
-        let has_left = |(slot, connection): (&u32, &Connection)| {
+        let has_left = |(slot, connection): (&u32, &SeatConnection)| {
             (!connection.stage.is_over() && shared.has_left(*slot, connection.generation)).then_some(*slot)
         };
         self.connections.iter().filter_map(has_left).collect()
@@ -390,10 +396,10 @@ impl Seat {
     }
 }
 
-impl Shared {
-    fn facts(&self, slot: u32, connection: &Connection) -> Facts {
+impl SharedSeat {
+    fn facts(&self, slot: u32, connection: &SeatConnection) -> ConnectionFacts {
         let (gateway, arena) = (&self.gateway, &self.arena);
-        Facts {
+        ConnectionFacts {
             is_proven: connection.stage.is_proving() && gateway.is_proven(slot),
             is_settled: gateway.is_left(slot) || gateway.is_confirmed(arena, slot),
             calls_program: gateway.calls_program(arena, slot),
@@ -419,8 +425,15 @@ impl Shared {
         self.arena.direction(slot, side).sender.head.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn mail(&self, sockets: &Sockets, lane: u32, slot: u32, connection: &Connection, first: bool) -> Mail {
-        let place = Place { arena: self.name, slot, side: PROGRAM as u32, generation: connection.generation };
+    fn mail(
+        &self,
+        sockets: &LaneSockets,
+        lane: u32,
+        slot: u32,
+        connection: &SeatConnection,
+        first: bool,
+    ) -> ProcessMail {
+        let place = SlotSide { arena: self.name, slot, side: PROGRAM as u32, generation: connection.generation };
         let mut packets = Vec::new();
         if first {
             let memory = self.gateway.lane().descriptors()[0];
@@ -431,6 +444,6 @@ impl Shared {
         }
         let memory = first.then(|| self.arena_memory.as_raw_fd());
         packets.push((Answer::Mail { cookie: connection.shown.cookie, place }, memory));
-        Mail { client: connection.shown.client, place, packets }
+        ProcessMail { client: connection.shown.client, place, packets }
     }
 }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use weft_wire::stream::arena::SLOTS;
 
 #[derive(Default)]
-pub struct Slots {
+pub struct LaneSlots {
     /// Of each slot that was ever used, by which number of uses it is known.
     generations: Vec<u32>,
     /// The longest free first: what is late for one finds nobody.
     free: VecDeque<u32>,
 }
 
-impl Slots {
+impl LaneSlots {
     /// A slot and its generation.
     pub fn take(&mut self) -> Option<(u32, u32)> {
         let slot = match self.free.pop_front() {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_slot_comes_back_with_another_generation() {
-        let mut slots = Slots::default();
+        let mut slots = LaneSlots::default();
         assert_eq!(slots.used(), 0);
         assert_eq!((slots.take(), slots.take()), (Some((0, 1)), Some((1, 1))));
         slots.give_back(0);
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_as_an_arena_has() {
-        let mut slots = Slots::default();
+        let mut slots = LaneSlots::default();
         assert_eq!(std::iter::from_fn(|| slots.take()).count(), SLOTS as usize);
         (0..SLOTS).for_each(|slot| slots.give_back(slot));
         assert_eq!(slots.used(), 0);

@@ -16,7 +16,7 @@ const CALL_AGAIN_NS: u64 = 20 * MS;
 
 /// What is to be seen of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts {
+pub struct ConnectionFacts {
     pub is_proven: bool,
     /// The other host knows everything, or its side is over.
     pub is_settled: bool,
@@ -48,7 +48,7 @@ pub enum Act {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StageState {
     Proving {
         since_ns: u64,
     },
@@ -63,8 +63,8 @@ enum State {
 }
 
 #[derive(Debug)]
-pub struct Stage {
-    state: State,
+pub struct ConnectionStage {
+    state: StageState,
     /// Since when the peer wants bytes back, and when the program was called last.
     wanted_ns: Option<u64>,
     called_ns: Option<u64>,
@@ -74,10 +74,10 @@ pub struct Stage {
     was_reset: bool,
 }
 
-impl Stage {
+impl ConnectionStage {
     pub fn new(now_ns: u64) -> Self {
         Self {
-            state: State::Proving { since_ns: now_ns },
+            state: StageState::Proving { since_ns: now_ns },
             wanted_ns: None,
             called_ns: None,
             progress: 0,
@@ -87,31 +87,31 @@ impl Stage {
     }
 
     /// What to do now. A connection that is told of, or given up, says so itself: the state has changed with the answer.
-    pub fn step(&mut self, facts: &Facts, now_ns: u64) -> Act {
+    pub fn step(&mut self, facts: &ConnectionFacts, now_ns: u64) -> Act {
         if facts.is_settled || facts.progress != self.progress {
             self.silent_ns = None;
         }
         self.progress = facts.progress;
         let silent_ns = if facts.is_settled { now_ns } else { *self.silent_ns.get_or_insert(now_ns) };
         match self.state {
-            State::Proving { .. } if facts.is_proven => {
-                self.state = State::Told;
+            StageState::Proving { .. } if facts.is_proven => {
+                self.state = StageState::Told;
                 Act::Tell
             }
-            State::Proving { since_ns } if now_ns >= since_ns + PROVING_NS => {
-                self.state = State::Lingering { since_ns: now_ns };
+            StageState::Proving { since_ns } if now_ns >= since_ns + PROVING_NS => {
+                self.state = StageState::Lingering { since_ns: now_ns };
                 Act::GiveUp
             }
-            State::Leaving { since_ns } if facts.is_settled || now_ns >= since_ns + LEAVING_NS => {
-                self.state = State::Lingering { since_ns: now_ns };
+            StageState::Leaving { since_ns } if facts.is_settled || now_ns >= since_ns + LEAVING_NS => {
+                self.state = StageState::Lingering { since_ns: now_ns };
                 Act::Release { is_whole: facts.is_settled }
             }
-            State::Lingering { since_ns } if now_ns >= since_ns + LINGERING_NS => Act::Finish,
-            State::Told if !self.was_reset && (facts.has_failed || now_ns >= silent_ns + SILENCE_NS) => {
+            StageState::Lingering { since_ns } if now_ns >= since_ns + LINGERING_NS => Act::Finish,
+            StageState::Told if !self.was_reset && (facts.has_failed || now_ns >= silent_ns + SILENCE_NS) => {
                 self.was_reset = true;
                 Act::Reset
             }
-            State::Told if facts.calls_program => self.call(now_ns),
+            StageState::Told if facts.calls_program => self.call(now_ns),
             _ => {
                 (self.wanted_ns, self.called_ns) = (None, None);
                 Act::Nothing
@@ -136,7 +136,7 @@ impl Stage {
     pub fn leave(&mut self, now_ns: u64) -> bool {
         let first = !self.is_over();
         if first {
-            self.state = State::Leaving { since_ns: now_ns };
+            self.state = StageState::Leaving { since_ns: now_ns };
         }
         first
     }
@@ -146,21 +146,21 @@ impl Stage {
     }
 
     pub fn is_proving(&self) -> bool {
-        matches!(self.state, State::Proving { .. })
+        matches!(self.state, StageState::Proving { .. })
     }
 
     pub fn is_leaving(&self) -> bool {
-        matches!(self.state, State::Leaving { .. })
+        matches!(self.state, StageState::Leaving { .. })
     }
 
     /// Whether only the other host's last questions are left.
     pub fn is_lingering(&self) -> bool {
-        matches!(self.state, State::Lingering { .. })
+        matches!(self.state, StageState::Lingering { .. })
     }
 
     /// Whether the program's side is over.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Leaving { .. } | State::Lingering { .. })
+        matches!(self.state, StageState::Leaving { .. } | StageState::Lingering { .. })
     }
 }
 
@@ -168,19 +168,22 @@ impl Stage {
 mod tests {
     use super::*;
 
-    const PROVEN: Facts =
-        Facts { is_proven: true, is_settled: false, calls_program: false, progress: 0, has_failed: false };
+    const PROVEN: ConnectionFacts =
+        ConnectionFacts { is_proven: true, is_settled: false, calls_program: false, progress: 0, has_failed: false };
 
-    fn told() -> Stage {
-        let mut stage = Stage::new(0);
+    fn told() -> ConnectionStage {
+        let mut stage = ConnectionStage::new(0);
         assert_eq!(stage.step(&PROVEN, 0), Act::Tell);
         stage
     }
 
     #[test]
     fn a_program_is_told_once_and_only_of_what_is_proven() {
-        let mut stage = Stage::new(0);
-        assert_eq!(stage.step(&Facts { is_settled: true, ..Facts::default() }, 5 * MS), Act::Nothing);
+        let mut stage = ConnectionStage::new(0);
+        assert_eq!(
+            stage.step(&ConnectionFacts { is_settled: true, ..ConnectionFacts::default() }, 5 * MS),
+            Act::Nothing
+        );
         assert!(stage.is_proving());
         assert_eq!(stage.step(&PROVEN, 10 * MS), Act::Tell);
         assert_eq!(stage.step(&PROVEN, 15 * MS), Act::Nothing);
@@ -189,9 +192,9 @@ mod tests {
 
     #[test]
     fn what_is_not_proven_in_time_is_given_up_and_then_finished() {
-        let mut stage = Stage::new(MS);
-        assert_eq!(stage.step(&Facts::default(), PROVING_NS), Act::Nothing);
-        assert_eq!(stage.step(&Facts::default(), PROVING_NS + MS), Act::GiveUp);
+        let mut stage = ConnectionStage::new(MS);
+        assert_eq!(stage.step(&ConnectionFacts::default(), PROVING_NS), Act::Nothing);
+        assert_eq!(stage.step(&ConnectionFacts::default(), PROVING_NS + MS), Act::GiveUp);
         assert_eq!(stage.step(&PROVEN, PROVING_NS + 2 * MS), Act::Nothing, "the program is not told any more");
         assert_eq!(stage.step(&PROVEN, PROVING_NS + MS + LINGERING_NS), Act::Finish);
     }
@@ -201,7 +204,10 @@ mod tests {
         let mut stage = told();
         assert!(stage.leave(MS) && !stage.leave(2 * MS));
         assert_eq!(stage.step(&PROVEN, MS), Act::Nothing);
-        assert_eq!(stage.step(&Facts { is_settled: true, ..PROVEN }, 2 * MS), Act::Release { is_whole: true });
+        assert_eq!(
+            stage.step(&ConnectionFacts { is_settled: true, ..PROVEN }, 2 * MS),
+            Act::Release { is_whole: true }
+        );
         assert_eq!(stage.step(&PROVEN, LINGERING_NS), Act::Nothing, "the other host may still ask");
         assert_eq!(stage.step(&PROVEN, LINGERING_NS + 2 * MS), Act::Finish);
         assert!(!stage.leave(LINGERING_NS), "once");
@@ -214,7 +220,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_see_its_peer_s_wish_is_called_now_and_then() {
         let mut stage = told();
-        let wish = Facts { calls_program: true, ..PROVEN };
+        let wish = ConnectionFacts { calls_program: true, ..PROVEN };
         let acts: Vec<Act> = (0..12).map(|tick| stage.step(&wish, tick * 5 * MS)).collect();
         let calls: Vec<usize> = (0..12).filter(|tick| acts[*tick] == Act::Call).collect();
         assert_eq!(calls, [1, 5, 9]);
@@ -229,25 +235,25 @@ mod tests {
     fn who_has_left_is_called_no_more() {
         let mut stage = told();
         stage.leave(0);
-        let wish = Facts { calls_program: true, ..PROVEN };
+        let wish = ConnectionFacts { calls_program: true, ..PROVEN };
         assert!((0..100).all(|tick| stage.step(&wish, tick * MS) == Act::Nothing));
     }
 
     #[test]
     fn a_host_that_has_fallen_silent_is_given_up_and_one_that_has_nothing_to_say_is_not() {
-        let mut stage = Stage::new(0);
+        let mut stage = ConnectionStage::new(0);
         assert_eq!(stage.step(&PROVEN, 0), Act::Tell);
-        let settled = Facts { is_settled: true, ..Facts::default() };
+        let settled = ConnectionFacts { is_settled: true, ..ConnectionFacts::default() };
         assert_eq!(stage.step(&settled, 10 * SILENCE_NS), Act::Nothing);
-        let open = |progress| Facts { progress, ..Facts::default() };
+        let open = |progress| ConnectionFacts { progress, ..ConnectionFacts::default() };
         let start = 20 * SILENCE_NS;
         assert_eq!(stage.step(&open(1), start), Act::Nothing);
         assert_eq!(stage.step(&open(1), start + SILENCE_NS - MS), Act::Nothing);
         assert_eq!(stage.step(&open(2), start + SILENCE_NS), Act::Nothing, "it has gone on");
         assert_eq!(stage.step(&open(2), start + 2 * SILENCE_NS), Act::Reset);
         assert_eq!(stage.step(&open(2), start + 4 * SILENCE_NS), Act::Nothing, "once");
-        let mut stage = Stage::new(0);
+        let mut stage = ConnectionStage::new(0);
         assert_eq!(stage.step(&PROVEN, 0), Act::Tell);
-        assert_eq!(stage.step(&Facts { has_failed: true, ..settled }, MS), Act::Reset);
+        assert_eq!(stage.step(&ConnectionFacts { has_failed: true, ..settled }, MS), Act::Reset);
     }
 }

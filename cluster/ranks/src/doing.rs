@@ -1,7 +1,7 @@
 //! What a rank does, in words.
 
 use crate::process::Cpu;
-use crate::read::{Rank, Stage};
+use crate::read::{RankStage, SeenRank};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,19 +13,19 @@ pub struct Doing {
     pub blocked: Option<Duration>,
 }
 
-impl Rank {
+impl SeenRank {
     /// What the rank does; with `peer`, with whom.
     pub fn words(&self, peer: bool) -> String {
         match (self.stage, &self.blocked) {
-            (Stage::Absent, _) => "not joined yet".into(),
-            (Stage::Left, _) => format!("left ({})", self.left_by),
-            (Stage::Joined, _) if !self.is_alive() => "died".into(),
-            (Stage::Joined, Some(blocked)) => format!("blocked in {}", blocked.text(peer)),
-            (Stage::Joined, None) if self.counters.is_empty() => {
+            (RankStage::Absent, _) => "not joined yet".into(),
+            (RankStage::Left, _) => format!("left ({})", self.left_by),
+            (RankStage::Joined, _) if !self.is_alive() => "died".into(),
+            (RankStage::Joined, Some(blocked)) => format!("blocked in {}", blocked.text(peer)),
+            (RankStage::Joined, None) if self.counters.is_empty() => {
                 "shows no status page (WEFT_STATUS=off, or another version of Weft)".into()
             }
-            (Stage::Joined, None) if self.cpu == Cpu::Running => "computing".into(),
-            (Stage::Joined, None) => "not waiting for a message".into(),
+            (RankStage::Joined, None) if self.cpu == Cpu::Running => "computing".into(),
+            (RankStage::Joined, None) => "not waiting for a message".into(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The shared memory of one job, open for reading, with the processes that have it.
-pub struct Found {
+pub struct FoundJob {
     pub file: File,
     pub holders: Vec<u32>,
     /// Whose the first of them is.
@@ -16,7 +16,7 @@ pub struct Found {
     identity: (u64, u64),
 }
 
-impl Found {
+impl FoundJob {
     /// The memory of a job of which one knows it already, and not who holds it.
     ///
     /// # Errors
@@ -55,9 +55,9 @@ pub enum Whose {
 ///
 /// # Errors
 /// `/proc` cannot be read. Processes that end meanwhile are no error.
-pub fn segments(whose: Whose) -> io::Result<Vec<Found>> {
+pub fn segments(whose: Whose) -> io::Result<Vec<FoundJob>> {
     let own = fs::metadata("/proc/self")?.uid();
-    let mut found: BTreeMap<(u64, u64), Found> = BTreeMap::new();
+    let mut found: BTreeMap<(u64, u64), FoundJob> = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let Ok(entry) = entry else { continue };
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -69,7 +69,7 @@ pub fn segments(whose: Whose) -> io::Result<Vec<Found>> {
     Ok(found.into_values().collect())
 }
 
-fn look_at(pid: u32, user: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>) {
+fn look_at(pid: u32, user: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), FoundJob>) {
     let Ok(entries) = fs::read_dir(descriptors) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if !fs::read_link(&path).is_ok_and(|link| link.to_str().is_some_and(|link| link.starts_with(LINK))) {
@@ -77,7 +77,7 @@ fn look_at(pid: u32, user: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u
         }
         let Ok(file) = File::open(&path) else { continue };
         let Ok(identity) = file.metadata().map(|data| (data.dev(), data.ino())) else { continue };
-        let new = || Found { file, holders: Vec::new(), user, identity };
+        let new = || FoundJob { file, holders: Vec::new(), user, identity };
         let holders = &mut found.entry(identity).or_insert_with(new).holders;
         if !holders.contains(&pid) {
             holders.push(pid);

@@ -14,6 +14,6 @@ mod process;
 mod read;
 
 pub use doing::{Doing, duration, list, seconds};
-pub use find::{Found, Whose, segments};
+pub use find::{FoundJob, Whose, segments};
 pub use process::Cpu;
-pub use read::{Blocked, Job, Rank, Stage};
+pub use read::{BlockedRank, RankStage, SeenJob, SeenRank};

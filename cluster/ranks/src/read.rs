@@ -1,17 +1,17 @@
 //! From a segment's bytes to what its job does.
 
-use crate::find::Found;
+use crate::find::FoundJob;
 use crate::process::{Cpu, uptime_ns};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
-use weft_wire::status::{COUNTER_NAMES, Page};
+use weft_wire::status::{COUNTER_NAMES, StatusPage};
 
 /// One job, as far as it is on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Job {
+pub struct SeenJob {
     /// The launcher's name for it, or the first process's id where there was no launcher.
     pub name: String,
     /// When its first rank joined: nanoseconds of the real-time clock, 0 when none has.
@@ -22,13 +22,13 @@ pub struct Job {
     /// The virtual machine of PVM whose tasks its ranks are: its name, empty where it is the one without a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    pub ranks: Vec<Rank>,
+    pub ranks: Vec<SeenRank>,
 }
 
 /// How far a rank has come with its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum RankStage {
     Absent,
     Joined,
     Left,
@@ -36,9 +36,9 @@ pub enum Stage {
 
 /// One rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Rank {
+pub struct SeenRank {
     pub rank: u32,
-    pub stage: Stage,
+    pub stage: RankStage,
     pub pid: u32,
     pub program: String,
     pub cpu: Cpu,
@@ -50,7 +50,7 @@ pub struct Rank {
     /// The call by which it has left.
     #[serde(skip)]
     pub left_by: &'static str,
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<BlockedRank>,
     /// By name; empty where the rank shows no status page.
     pub counters: BTreeMap<&'static str, u64>,
     #[serde(skip)]
@@ -59,7 +59,7 @@ pub struct Rank {
 
 /// What a rank is blocked in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Blocked {
+pub struct BlockedRank {
     pub call: String,
     /// A rank of the job; `None`: any or none.
     pub peer: Option<u32>,
@@ -73,8 +73,8 @@ pub struct Blocked {
 /// How often a page is read while its owner changes it.
 const ATTEMPTS: usize = 8;
 
-impl Job {
-    pub fn read(found: &Found) -> Self {
+impl SeenJob {
+    pub fn read(found: &FoundJob) -> Self {
         let nameless = || found.holders.first().map_or_else(String::new, |pid| format!("pid-{pid}"));
         let mut job = Self { name: nameless(), started_ns: 0, unreadable: None, machine: None, ranks: Vec::new() };
         let mut head = [0; 64];
@@ -90,13 +90,13 @@ impl Job {
                 return job;
             }
         };
-        let sources = InterfaceName::ALL.map(|interface| Source { found, geometry, interface });
+        let sources = InterfaceName::ALL.map(|interface| PageSource { found, geometry, interface });
         // Of a process with several interfaces the first one counts that has not left.
         let source = |member: u32| {
             let of = |wanted: &[MemberState]| sources.iter().find(|source| wanted.contains(&source.state(member)));
             of(&[MemberState::Joined]).or_else(|| of(&[MemberState::Left])).unwrap_or(&sources[0])
         };
-        let pages: Vec<Option<Page>> = (0..geometry.members).map(|member| source(member).page(member)).collect();
+        let pages: Vec<Option<StatusPage>> = (0..geometry.members).map(|member| source(member).page(member)).collect();
         if let Some(name) = pages.iter().flatten().map(|page| &page.job).find(|name| !name.is_empty()) {
             job.name.clone_from(name);
         }
@@ -115,14 +115,14 @@ impl Job {
     }
 }
 
-struct Source<'a> {
-    found: &'a Found,
+struct PageSource<'a> {
+    found: &'a FoundJob,
     geometry: Geometry,
     /// Whose section this is of.
     interface: InterfaceName,
 }
 
-impl Source<'_> {
+impl PageSource<'_> {
     fn start(&self) -> usize {
         self.geometry.section(self.interface)
     }
@@ -138,12 +138,12 @@ impl Source<'_> {
     }
 
     /// The page between two changes of its owner, if it stands still long enough.
-    fn page(&self, member: u32) -> Option<Page> {
+    fn page(&self, member: u32) -> Option<StatusPage> {
         let at = (self.start() + self.geometry.status(member)) as u64;
         let read = || {
             let mut bytes = [0; PAGE_BYTES];
             self.found.file.read_exact_at(&mut bytes, at).ok()?;
-            Page::parse(&bytes)
+            StatusPage::parse(&bytes)
         };
         let mut page = read()?;
         for _ in 0..ATTEMPTS {
@@ -153,24 +153,24 @@ impl Source<'_> {
             }
             page = again;
         }
-        Some(Page { blocked: None, ..page })
+        Some(StatusPage { blocked: None, ..page })
     }
 
     /// Contexts are communicators in MPI alone.
-    fn blocked(&self, page: weft_wire::status::Blocked) -> Blocked {
-        let blocked = Blocked::from(page);
-        if blocked.call.starts_with("MPI_") { blocked } else { Blocked { communicator: None, ..blocked } }
+    fn blocked(&self, page: weft_wire::status::Blocked) -> BlockedRank {
+        let blocked = BlockedRank::from(page);
+        if blocked.call.starts_with("MPI_") { blocked } else { BlockedRank { communicator: None, ..blocked } }
     }
 
-    fn rank(&self, member: u32, page: Option<Page>) -> Rank {
+    fn rank(&self, member: u32, page: Option<StatusPage>) -> SeenRank {
         let stage = match self.state(member) {
-            MemberState::Joined => Stage::Joined,
-            MemberState::Left => Stage::Left,
-            MemberState::Absent => Stage::Absent,
+            MemberState::Joined => RankStage::Joined,
+            MemberState::Left => RankStage::Left,
+            MemberState::Absent => RankStage::Absent,
         };
         let pid = self.word(member, mailbox::PID);
         let cpu = if self.found.is_held_by(pid) { Cpu::of(pid) } else { Cpu::Gone };
-        let mut rank = Rank {
+        let mut rank = SeenRank {
             rank: member,
             stage,
             pid,
@@ -196,7 +196,7 @@ impl Source<'_> {
     }
 }
 
-impl From<weft_wire::status::Blocked> for Blocked {
+impl From<weft_wire::status::Blocked> for BlockedRank {
     fn from(page: weft_wire::status::Blocked) -> Self {
         let seconds = uptime_ns().saturating_sub(page.since_ns) as f64 / 1e9;
         let communicator = communicator(&page);
@@ -204,7 +204,7 @@ impl From<weft_wire::status::Blocked> for Blocked {
     }
 }
 
-impl Blocked {
+impl BlockedRank {
     /// In words; with `peer`, for whom it waits.
     pub fn text(&self, peer: bool) -> String {
         let mut text = self.call.clone();
@@ -222,7 +222,7 @@ impl Blocked {
     }
 }
 
-impl Rank {
+impl SeenRank {
     /// The task of PVM that it is, and the name of its virtual machine, which may have none.
     pub fn task(&self) -> Option<(&str, &str)> {
         let task = self.known_as.split("; ").find_map(|name| name.strip_prefix("task "))?;
@@ -231,7 +231,7 @@ impl Rank {
 
     /// Whether it takes part, and its process lives.
     pub fn is_alive(&self) -> bool {
-        self.stage == Stage::Joined && !matches!(self.cpu, Cpu::Gone | Cpu::Zombie)
+        self.stage == RankStage::Joined && !matches!(self.cpu, Cpu::Gone | Cpu::Zombie)
     }
 }
 

@@ -6,7 +6,7 @@ use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode
 
 /// How a message ended.
 #[derive(Clone, Copy)]
-pub struct Ended {
+pub struct EndedMessage {
     /// As it was sent, bytes.
     pub length: u64,
     pub fault: Option<Fault>,
@@ -29,7 +29,7 @@ pub trait Network {
     unsafe fn receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> Self::Id;
 
     /// How it ended, if it has; asked no more once it was.
-    fn ended(&mut self, id: Self::Id) -> Option<Ended>;
+    fn ended(&mut self, id: Self::Id) -> Option<EndedMessage>;
 
     /// How operations on a context end, if it was closed.
     fn closing(&self, context: u32) -> Option<Fault> {
@@ -61,8 +61,8 @@ impl Network for Endpoint {
         unsafe { self.post_receive(from, buffer, capacity) }
     }
 
-    fn ended(&mut self, id: RequestId) -> Option<Ended> {
-        self.take_outcome(id).map(|outcome| Ended { length: outcome.length, fault: outcome.fault })
+    fn ended(&mut self, id: RequestId) -> Option<EndedMessage> {
+        self.take_outcome(id).map(|outcome| EndedMessage { length: outcome.length, fault: outcome.fault })
     }
 
     fn closing(&self, context: u32) -> Option<Fault> {
@@ -75,7 +75,7 @@ impl Network for Endpoint {
 }
 
 /// Whom the ranks of a schedule mean, and the envelope of its messages.
-pub trait Route: Send + Sync {
+pub trait RankRoute: Send + Sync {
     /// Ranks beyond the local group are those of the remote one.
     fn peer(&self, rank: u32) -> Peer;
 }
@@ -101,9 +101,9 @@ pub struct Folding {
 }
 
 /// Everything that stays the same each time the operation is started.
-pub struct Job {
+pub struct CollectiveJob {
     pub schedule: Schedule,
-    pub route: Arc<dyn Route>,
+    pub route: Arc<dyn RankRoute>,
     pub context: u32,
     pub tag: i32,
     /// Our rank, by which receivers know us.
@@ -115,10 +115,10 @@ pub struct Job {
     pub misfit: bool,
 }
 
-// SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
-unsafe impl Send for Job {}
+// SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`CollectiveRun::new`).
+unsafe impl Send for CollectiveJob {}
 
-/// A fold to be done outside; see [`Turn::Outside`].
+/// A fold to be done outside; see [`RunTurn::Outside`].
 pub struct OutsideFold {
     combine: Combine,
     left: *const u8,
@@ -126,7 +126,7 @@ pub struct OutsideFold {
     count: u64,
 }
 
-// SAFETY: as for `Job`, whose buffers these are.
+// SAFETY: as for `CollectiveJob`, whose buffers these are.
 unsafe impl Send for OutsideFold {}
 
 impl OutsideFold {
@@ -142,7 +142,7 @@ impl OutsideFold {
 
 /// Why an operation was not performed, or not as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum RunFailure {
     /// A member is lost, or the context was closed: the operation ended there.
     Stopped(Fault),
     /// A message ended so: its length as it was sent, and the bytes that are expected.
@@ -150,7 +150,7 @@ pub enum Failure {
 }
 
 /// Where a run stands after it was moved.
-pub enum Turn {
+pub enum RunTurn {
     /// Nothing to do until the network moves.
     Blocked,
     /// This fold is to be performed with the monitor left; then move on.
@@ -159,7 +159,7 @@ pub enum Turn {
 }
 
 /// A receive or send that was started, with the packed copy it works on.
-struct Pending<I> {
+struct PendingMessage<I> {
     id: I,
     receives: bool,
     bytes: usize,
@@ -173,21 +173,21 @@ const MOST_ROOM_BYTES: usize = 4096;
 
 /// A schedule under way. Messages start in the order of the steps, so that two ranks that exchange several match them
 /// in that order.
-pub struct Run<I = RequestId> {
-    job: Job,
+pub struct CollectiveRun<I = RequestId> {
+    job: CollectiveJob,
     next: usize,
-    pending: Vec<Pending<I>>,
-    scratch: Scratch,
-    failure: Option<Failure>,
+    pending: Vec<PendingMessage<I>>,
+    scratch: ScratchMemory,
+    failure: Option<RunFailure>,
     /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what we
     /// send has a wrong length on purpose, so that those who would take it for good see it too.
     misfit: bool,
 }
 
 /// Memory for the scratch area; what it holds is never read before it was written.
-struct Scratch(Vec<u8>);
+struct ScratchMemory(Vec<u8>);
 
-impl Scratch {
+impl ScratchMemory {
     /// With room to begin at a multiple of [`SCRATCH_ALIGN`], which costs less than to ask for such memory.
     fn new(mut room: Vec<u8>, bytes: u64) -> Self {
         if bytes > 0 {
@@ -202,13 +202,13 @@ impl Scratch {
     }
 }
 
-impl<I: Copy> Run<I> {
+impl<I: Copy> CollectiveRun<I> {
     /// # Safety
     /// The job's buffers hold what the schedule's views name, readable (input) and writable (output), until the run is
     /// done or, if it is started again, as long as it lives.
-    pub unsafe fn new(mut job: Job) -> Self {
+    pub unsafe fn new(mut job: CollectiveJob) -> Self {
         let room = std::mem::take(&mut job.schedule.room);
-        let scratch = Scratch::new(room, job.schedule.scratch);
+        let scratch = ScratchMemory::new(room, job.schedule.scratch);
         let misfit = job.misfit;
         Self { job, next: 0, pending: Vec::new(), scratch, failure: None, misfit }
     }
@@ -236,12 +236,12 @@ impl<I: Copy> Run<I> {
     }
 
     /// What went wrong in a run that is done.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<RunFailure> {
         self.failure
     }
 
-    /// Moves on as far as possible. After [`Turn::Outside`] the fold has to be performed before the next call.
-    pub fn advance(&mut self, net: &mut impl Network<Id = I>) -> Turn {
+    /// Moves on as far as possible. After [`RunTurn::Outside`] the fold has to be performed before the next call.
+    pub fn advance(&mut self, net: &mut impl Network<Id = I>) -> RunTurn {
         if let Some(fault) = net.closing(self.job.context) {
             self.stop(fault);
         }
@@ -249,7 +249,7 @@ impl<I: Copy> Run<I> {
             match step {
                 Step::Send { to, view } => self.start_send(net, to, view),
                 Step::Receive { from, view } => self.start_receive(net, from, view),
-                Step::Wait if !self.all_complete(net) => return Turn::Blocked,
+                Step::Wait if !self.all_complete(net) => return RunTurn::Blocked,
                 Step::Wait => {}
                 Step::Copy { from, to } => self.copy(from, to),
                 Step::Fold { .. } if self.misfit => {}
@@ -257,7 +257,7 @@ impl<I: Copy> Run<I> {
                     let fold = self.fold(left, into);
                     self.next += 1;
                     if self.job.folding.as_ref().is_some_and(|folding| folding.foreign) {
-                        return Turn::Outside(fold);
+                        return RunTurn::Outside(fold);
                     }
                     fold.perform();
                     continue;
@@ -265,7 +265,7 @@ impl<I: Copy> Run<I> {
             }
             self.next += 1;
         }
-        if self.all_complete(net) { Turn::Done } else { Turn::Blocked }
+        if self.all_complete(net) { RunTurn::Done } else { RunTurn::Blocked }
     }
 
     /// A member is lost, or the communicator revoked: nothing more is begun. All members do so, each when it learns of it.
@@ -273,7 +273,7 @@ impl<I: Copy> Run<I> {
     #[cold]
     fn stop(&mut self, fault: Fault) {
         self.next = self.job.schedule.steps.len();
-        self.failure = Some(Failure::Stopped(fault));
+        self.failure = Some(RunFailure::Stopped(fault));
     }
 
     fn address(&mut self, view: View) -> *mut u8 {
@@ -295,9 +295,9 @@ impl<I: Copy> Run<I> {
         };
         let envelope = Envelope { context: self.job.context, tag: self.job.tag, source: self.job.source };
         let (data, bytes) = if self.misfit { another_length(bytes) } else { (data, bytes) };
-        // SAFETY: `Run::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
+        // SAFETY: `CollectiveRun::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
         let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
-        self.pending.extend(id.map(|id| Pending { id, receives: false, bytes, packed, target: None }));
+        self.pending.extend(id.map(|id| PendingMessage { id, receives: false, bytes, packed, target: None }));
     }
 
     fn start_receive(&mut self, net: &mut impl Network<Id = I>, from: u32, view: View) {
@@ -313,14 +313,14 @@ impl<I: Copy> Run<I> {
         // SAFETY: as for sends.
         let id = unsafe { net.receive(selector, buffer, bytes) };
         let target = flat.is_none().then_some(view);
-        self.pending.push(Pending { id, receives: true, bytes, packed, target });
+        self.pending.push(PendingMessage { id, receives: true, bytes, packed, target });
     }
 
     /// Ends what is complete; true if nothing is left.
     fn all_complete(&mut self, net: &mut impl Network<Id = I>) -> bool {
         let mut at = 0;
         while at < self.pending.len() {
-            let Some(Ended { length, fault }) = net.ended(self.pending[at].id) else {
+            let Some(EndedMessage { length, fault }) = net.ended(self.pending[at].id) else {
                 at += 1;
                 continue;
             };
@@ -332,7 +332,7 @@ impl<I: Copy> Run<I> {
                 Some(fault) if fault.is_loss() && net.keeps_going() => self.stop(fault),
                 Some(fault) => {
                     self.misfit |= fault == Fault::Truncated;
-                    let failure = Failure::Message { fault, length, expected: ended.bytes };
+                    let failure = RunFailure::Message { fault, length, expected: ended.bytes };
                     self.failure = self.failure.or(Some(failure));
                 }
                 None => self.unpack(&ended),
@@ -341,10 +341,10 @@ impl<I: Copy> Run<I> {
         self.pending.is_empty()
     }
 
-    fn unpack(&mut self, ended: &Pending<I>) {
+    fn unpack(&mut self, ended: &PendingMessage<I>) {
         if let (Some(packed), Some(view)) = (&ended.packed, ended.target) {
             let to = self.address(view);
-            // SAFETY: `packed` has the packed size of the view, whose memory `Run::new` promises.
+            // SAFETY: `packed` has the packed size of the view, whose memory `CollectiveRun::new` promises.
             unsafe { self.job.schedule.shape(view.shape).unpack(packed.as_ptr(), to, view.count) };
         }
     }
@@ -365,7 +365,7 @@ impl<I: Copy> Run<I> {
         if schedule.size(from) != schedule.size(to) && (flat_from.is_none() || flat_to.is_none()) {
             return self.copy_common(from, to, bytes);
         }
-        // SAFETY: both views lie in memory promised by `Run::new` or in scratch. The builders never copy between
+        // SAFETY: both views lie in memory promised by `CollectiveRun::new` or in scratch. The builders never copy between
         // views that overlap, except flat ones, which may.
         unsafe {
             match (flat_from, flat_to) {

@@ -1,16 +1,18 @@
 //! A network in memory, without threads: the schedules of all ranks run in an order that a seed decides, and messages
 //! between two ranks arrive in order but at any time.
 
-use super::run::{Combine, Ended, Failure, Folding, Job, Network, Route, Run, Turn};
+use super::run::{
+    CollectiveJob, CollectiveRun, Combine, EndedMessage, Folding, Network, RankRoute, RunFailure, RunTurn,
+};
 use super::schedule::Schedule;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weft_fabric::{Envelope, Fault, Peer, Selector};
 
 /// A small generator (xorshift), so that a seed replays a run.
-pub struct Random(pub u64);
+pub struct SeededRandom(pub u64);
 
-impl Random {
+impl SeededRandom {
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -19,7 +21,7 @@ impl Random {
     }
 }
 
-struct Message {
+struct SimulatedMessage {
     data: *const u8,
     length: usize,
     /// Copied already, or to be read where it lies when it is received.
@@ -27,7 +29,7 @@ struct Message {
     id: u32,
 }
 
-struct Posted {
+struct SimulatedReceive {
     from: u32,
     buffer: *mut u8,
     capacity: usize,
@@ -36,20 +38,20 @@ struct Posted {
 
 /// Everything between the ranks.
 struct Wires {
-    random: Random,
+    random: SeededRandom,
     ranks: u32,
     /// By `from * ranks + to`: sent, and arrived but not received.
-    sent: Vec<VecDeque<Message>>,
-    arrived: Vec<VecDeque<Message>>,
-    posted: Vec<Vec<Posted>>,
-    ended: Vec<Option<Ended>>,
+    sent: Vec<VecDeque<SimulatedMessage>>,
+    arrived: Vec<VecDeque<SimulatedMessage>>,
+    posted: Vec<Vec<SimulatedReceive>>,
+    ended: Vec<Option<EndedMessage>>,
 }
 
 impl Wires {
     fn new(ranks: u32, seed: u64) -> Self {
         let pairs = (ranks * ranks) as usize;
         Self {
-            random: Random(seed * 2 + 0x9e37_79b9_7f4a_7c15),
+            random: SeededRandom(seed * 2 + 0x9e37_79b9_7f4a_7c15),
             ranks,
             sent: (0..pairs).map(|_| VecDeque::new()).collect(),
             arrived: (0..pairs).map(|_| VecDeque::new()).collect(),
@@ -90,18 +92,18 @@ impl Wires {
             unsafe { posted.buffer.copy_from_nonoverlapping(data, message.length.min(posted.capacity)) };
             let fault = (message.length != posted.capacity).then_some(Fault::Truncated);
             let length = message.length as u64;
-            self.ended[posted.id as usize] = Some(Ended { length, fault });
-            self.ended[message.id as usize] = Some(Ended { length, fault: None });
+            self.ended[posted.id as usize] = Some(EndedMessage { length, fault });
+            self.ended[message.id as usize] = Some(EndedMessage { length, fault: None });
         }
     }
 }
 
-struct Port<'a> {
+struct SimulatedPort<'a> {
     wires: &'a mut Wires,
     me: u32,
 }
 
-impl Network for Port<'_> {
+impl Network for SimulatedPort<'_> {
     type Id = u32;
 
     unsafe fn send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> Option<u32> {
@@ -111,7 +113,12 @@ impl Network for Port<'_> {
         // SAFETY: the caller's promise.
         let copy = at_once.then(|| unsafe { std::slice::from_raw_parts(data, length) }.to_vec());
         let id = self.wires.new_id();
-        self.wires.sent[(self.me * self.wires.ranks + to.0) as usize].push_back(Message { data, length, copy, id });
+        self.wires.sent[(self.me * self.wires.ranks + to.0) as usize].push_back(SimulatedMessage {
+            data,
+            length,
+            copy,
+            id,
+        });
         (!at_once).then_some(id)
     }
 
@@ -120,12 +127,12 @@ impl Network for Port<'_> {
         let id = self.wires.new_id();
         let from = from.peer.expect("collectives never receive from any source").0;
         assert_ne!(from, self.me, "ranks copy to themselves");
-        self.wires.posted[self.me as usize].push(Posted { from, buffer, capacity, id });
+        self.wires.posted[self.me as usize].push(SimulatedReceive { from, buffer, capacity, id });
         self.wires.match_all(self.me);
         id
     }
 
-    fn ended(&mut self, id: u32) -> Option<Ended> {
+    fn ended(&mut self, id: u32) -> Option<EndedMessage> {
         self.wires.ended[id as usize]
     }
 }
@@ -136,7 +143,7 @@ struct Groups {
     remote: Vec<u32>,
 }
 
-impl Route for Groups {
+impl RankRoute for Groups {
     fn peer(&self, rank: u32) -> Peer {
         let local = self.local.get(rank as usize);
         Peer(*local.unwrap_or_else(|| &self.remote[rank as usize - self.local.len()]))
@@ -144,21 +151,21 @@ impl Route for Groups {
 }
 
 /// What one rank brings: its schedule and its buffers.
-pub struct Rank {
+pub struct SimulatedRank {
     pub schedule: Schedule,
     pub input: Vec<u8>,
     pub output: Vec<u8>,
 }
 
 /// Runs the schedules of one group; answers every rank's output.
-pub fn run(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<Vec<u8>> {
+pub fn run(seed: u64, ranks: Vec<SimulatedRank>, combine: Option<Combine>) -> Vec<Vec<u8>> {
     let all = ranks.len() as u32;
     run_groups(seed, ranks, all, combine)
 }
 
 /// Runs the schedules of two groups: the first `first` ranks and the others.
-pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Vec<Vec<u8>> {
-    let mut stage = Stage::new(seed, ranks, first, combine);
+pub fn run_groups(seed: u64, ranks: Vec<SimulatedRank>, first: u32, combine: Option<Combine>) -> Vec<Vec<u8>> {
+    let mut stage = SimulatedStage::new(seed, ranks, first, combine);
     stage.play();
     for (rank, failure) in stage.failures.iter().enumerate() {
         assert_eq!(*failure, None, "rank {rank}");
@@ -166,17 +173,17 @@ pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combi
     stage.outputs
 }
 
-struct Stage {
+struct SimulatedStage {
     wires: Wires,
     /// `None` once a run is done.
-    runs: Vec<Option<Run<u32>>>,
+    runs: Vec<Option<CollectiveRun<u32>>>,
     _inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
-    failures: Vec<Option<Failure>>,
+    failures: Vec<Option<RunFailure>>,
 }
 
-impl Stage {
-    fn new(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Self {
+impl SimulatedStage {
+    fn new(seed: u64, ranks: Vec<SimulatedRank>, first: u32, combine: Option<Combine>) -> Self {
         let n = ranks.len() as u32;
         let groups: [Vec<u32>; 2] = [(0..first).collect(), (first..n).collect()];
         let (mut runs, mut outputs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
@@ -185,7 +192,7 @@ impl Stage {
             let route = Groups { local: groups[mine].clone(), remote: groups[1 - mine].clone() };
             outputs.push(rank.output);
             inputs.push(rank.input);
-            let job = Job {
+            let job = CollectiveJob {
                 schedule: rank.schedule,
                 route: Arc::new(route),
                 context: 7,
@@ -197,7 +204,7 @@ impl Stage {
                 misfit: false,
             };
             // SAFETY: the buffers live as long as the runs and are as large as the tests' views.
-            runs.push(Some(unsafe { Run::<u32>::new(job) }));
+            runs.push(Some(unsafe { CollectiveRun::<u32>::new(job) }));
         }
         let failures = vec![None; runs.len()];
         Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs, failures }
@@ -211,14 +218,14 @@ impl Stage {
             let delivered = wires.random.below(2) == 0 && wires.deliver();
             let Some(run) = &mut self.runs[me] else { continue };
             let before = wires.ended.len();
-            match run.advance(&mut Port { wires, me: me as u32 }) {
-                Turn::Outside(fold) => fold.perform(),
-                Turn::Done => {
+            match run.advance(&mut SimulatedPort { wires, me: me as u32 }) {
+                RunTurn::Outside(fold) => fold.perform(),
+                RunTurn::Done => {
                     self.failures[me] = run.failure();
                     self.runs[me] = None;
                 }
-                Turn::Blocked if wires.ended.len() == before && !delivered => idle += 1,
-                Turn::Blocked => idle = 0,
+                RunTurn::Blocked if wires.ended.len() == before && !delivered => idle += 1,
+                RunTurn::Blocked => idle = 0,
             }
             assert!(idle <= 300 * self.runs.len(), "the schedules block each other");
         }
@@ -236,13 +243,13 @@ fn all_who_pass_on_what_is_too_short_see_it_and_so_do_those_behind_them() {
             let bytes = if rank == 0 { 16 } else { 24 };
             let mut schedule = Schedule::default();
             bcast(&mut schedule, Party { rank, size: 9 }, 0, View::bytes(Area::Output, 0, bytes));
-            Rank { schedule, input: vec![], output: vec![0; 24] }
+            SimulatedRank { schedule, input: vec![], output: vec![0; 24] }
         });
-        let mut stage = Stage::new(seed, ranks.collect(), 9, None);
+        let mut stage = SimulatedStage::new(seed, ranks.collect(), 9, None);
         stage.play();
         assert_eq!(stage.failures[0], None, "the root receives nothing");
         for failure in &stage.failures[1..] {
-            let is_seen = matches!(failure, Some(Failure::Message { fault: Fault::Truncated, expected: 24, .. }));
+            let is_seen = matches!(failure, Some(RunFailure::Message { fault: Fault::Truncated, expected: 24, .. }));
             assert!(is_seen, "{failure:?} with seed {seed}");
         }
     }

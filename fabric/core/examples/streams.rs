@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use weft_device::kernel;
-use weft_fabric::stream::{Mail, Offer, SendRoute, Stream, Streams};
+use weft_fabric::stream::{AnchorOffer, Mail, SendRoute, Stream, Streams};
 
 const STREAMS: Streams = Streams::open();
 const RUNS: usize = 11;
@@ -154,7 +154,7 @@ fn attach(anchor: &TcpStream) -> Stream {
         let at = (&raw mut cookie).cast();
         libc::getsockopt(anchor.as_raw_fd(), libc::SOL_SOCKET, libc::SO_COOKIE, at, &mut bytes);
     }
-    assert_eq!(STREAMS.offer(anchor.as_raw_fd(), cookie), Offer::Sent, "weft rendezvous --ensure first");
+    assert_eq!(STREAMS.offer(anchor.as_raw_fd(), cookie), AnchorOffer::Sent, "weft rendezvous --ensure first");
     let stream = loop {
         if let Some(Mail::Stream { stream, .. }) = STREAMS.take_mail() {
             break stream;

@@ -25,12 +25,12 @@ mod tell;
 mod tests;
 mod twos;
 
-use above::Named;
+use above::NamedRanks;
 pub(crate) use above::{Above, By};
-pub(crate) use foreign::Opening;
+pub(crate) use foreign::ForeignOpening;
 use net::Net;
 pub(crate) use sleep::Sleeper;
-pub(crate) use slots::Slots;
+pub(crate) use slots::RankSlots;
 pub use start::Across;
 use table::{DeviceKind, with_device};
 use weft_device::shm::stream::bell::OwnBell;
@@ -89,9 +89,9 @@ impl Devices {
         self.member_of(self.me).unwrap_or_default()
     }
 
-    pub fn slots(&self) -> Slots {
+    pub fn slots(&self) -> RankSlots {
         let members = |net: &Net| (0..net.ways.len() as u32).map(|rank| net.member_of(rank)).collect();
-        Slots::new(self.shm.copy_slots(), self.net.as_deref().map(members))
+        RankSlots::new(self.shm.copy_slots(), self.net.as_deref().map(members))
     }
 
     /// What the device that leads to a rank declares.

@@ -74,7 +74,7 @@ pub struct Door {
     /// Who has come in, and when.
     guests: Vec<(Instant, Talk)>,
     /// The listener, while there is room, and all guests.
-    set: kernel::Set,
+    set: kernel::DescriptorSet,
     listens: bool,
     /// The last one who came could not be let in, such as for want of descriptors.
     refuses: bool,
@@ -104,7 +104,7 @@ impl Door {
             }
         }
         let name = format!("weft/{list}/{port}/{digits}");
-        let set = kernel::Set::new()?;
+        let set = kernel::DescriptorSet::new()?;
         set.add(&listener, 0)?;
         Ok(Self { listener, name, key, guests: Vec::new(), set, listens: true, refuses: false })
     }
@@ -176,7 +176,7 @@ impl Door {
 
     /// Whether one more may come in, in the place of one who says nothing if need be.
     fn has_room(&mut self) -> bool {
-        let is_unproven = |talk: &Talk| !matches!(talk.stage, Stage::Open);
+        let is_unproven = |talk: &Talk| !matches!(talk.stage, DoorStage::Open);
         if self.guests.iter().filter(|(_, talk)| is_unproven(talk)).count() < GUESTS {
             return true;
         }
@@ -185,7 +185,7 @@ impl Door {
     }
 }
 
-enum Stage {
+enum DoorStage {
     /// To be tried after the one that is being tried, since then.
     Dialling {
         others: Vec<SocketAddr>,
@@ -203,7 +203,7 @@ enum Stage {
 /// A conversation.
 pub struct Talk {
     stream: TcpStream,
-    stage: Stage,
+    stage: DoorStage,
     key: Key,
     nonces: [u8; 2 * NONCE],
     heard: Vec<u8>,
@@ -213,7 +213,7 @@ pub struct Talk {
 }
 
 impl Talk {
-    fn new(stream: TcpStream, stage: Stage, key: Key) -> io::Result<Self> {
+    fn new(stream: TcpStream, stage: DoorStage, key: Key) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         // It costs a little time where it fails.
         let _ = stream.set_nodelay(true);
@@ -222,7 +222,7 @@ impl Talk {
     }
 
     fn answering(stream: TcpStream, key: Key) -> io::Result<Self> {
-        let mut talk = Self::new(stream, Stage::Silent, key)?;
+        let mut talk = Self::new(stream, DoorStage::Silent, key)?;
         talk.nonces[NONCE..].copy_from_slice(&random()?);
         Ok(talk)
     }
@@ -236,7 +236,7 @@ impl Talk {
         let (mut addresses, key) = parse(name).ok_or_else(no_name)?;
         addresses.reverse();
         let stream = next_stream(&mut addresses)?;
-        let stage = Stage::Dialling { others: addresses, since: Instant::now() };
+        let stage = DoorStage::Dialling { others: addresses, since: Instant::now() };
         let mut talk = Self::new(stream, stage, key)?;
         talk.nonces[..NONCE].copy_from_slice(&random()?);
         Ok(talk)
@@ -244,14 +244,14 @@ impl Talk {
 
     /// What is readable when the other side says something; `None` as long as it is not known whether there is one.
     pub fn descriptor(&self) -> Option<RawFd> {
-        (!matches!(self.stage, Stage::Dialling { .. })).then_some(self.stream.as_raw_fd())
+        (!matches!(self.stage, DoorStage::Dialling { .. })).then_some(self.stream.as_raw_fd())
     }
 
     /// Says a piece; it leaves now or with the next polls.
     pub fn say(&mut self, piece: &[u8]) {
         self.unsaid.extend_from_slice(&(piece.len() as u32).to_le_bytes());
         self.unsaid.extend_from_slice(piece);
-        if matches!(self.stage, Stage::Open) {
+        if matches!(self.stage, DoorStage::Open) {
             self.flush();
         }
     }
@@ -270,7 +270,7 @@ impl Talk {
 
     /// Hears what the other side says, answers its greeting, and says what is to be said.
     fn advance(&mut self) -> Result<(), DoorError> {
-        if matches!(self.stage, Stage::Dialling { .. }) && !self.dial()? {
+        if matches!(self.stage, DoorStage::Dialling { .. }) && !self.dial()? {
             return Ok(());
         }
         self.listen();
@@ -280,13 +280,13 @@ impl Talk {
     }
 
     fn dial(&mut self) -> Result<bool, DoorError> {
-        let Stage::Dialling { others, since } = &mut self.stage else { return Ok(true) };
+        let DoorStage::Dialling { others, since } = &mut self.stage else { return Ok(true) };
         let error = match (self.stream.take_error(), self.stream.peer_addr()) {
             (Ok(None), Ok(_)) => {
                 let mut first = MAGIC.to_vec();
                 first.extend_from_slice(&self.nonces[..NONCE]);
                 self.unsaid.splice(..0, first);
-                self.stage = Stage::Knocked;
+                self.stage = DoorStage::Knocked;
                 self.flush_first(MAGIC.len() + NONCE);
                 return Ok(true);
             }
@@ -317,7 +317,7 @@ impl Talk {
     fn greet(&mut self) -> Result<(), DoorError> {
         let proves = |tag: &[u8; TAG], bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| same(tag, bytes));
         match self.stage {
-            Stage::Knocked => {
+            DoorStage::Knocked => {
                 let Some(answer) = self.take(NONCE + TAG) else { return Ok(()) };
                 self.nonces[NONCE..].copy_from_slice(&answer[..NONCE]);
                 if !proves(&self.tag(b"answer--"), &answer[NONCE..]) {
@@ -325,9 +325,9 @@ impl Talk {
                 }
                 let proof = self.tag(b"proof---");
                 self.unsaid.splice(..0, proof);
-                self.stage = Stage::Open;
+                self.stage = DoorStage::Open;
             }
-            Stage::Silent => {
+            DoorStage::Silent => {
                 let Some(first) = self.take(MAGIC.len() + NONCE) else { return Ok(()) };
                 if first[..MAGIC.len()] != MAGIC {
                     return Err(DoorError::Nonsense);
@@ -336,22 +336,22 @@ impl Talk {
                 let answer = [&self.nonces[NONCE..], &self.tag(b"answer--")].concat();
                 self.unsaid.splice(..0, answer);
                 self.flush_first(NONCE + TAG);
-                self.stage = Stage::Answered;
+                self.stage = DoorStage::Answered;
             }
-            Stage::Answered => {
+            DoorStage::Answered => {
                 let Some(proof) = self.take(TAG) else { return Ok(()) };
                 if !proves(&self.tag(b"proof---"), &proof) {
                     return Err(DoorError::Nonsense);
                 }
-                self.stage = Stage::Open;
+                self.stage = DoorStage::Open;
             }
-            Stage::Open | Stage::Dialling { .. } => {}
+            DoorStage::Open | DoorStage::Dialling { .. } => {}
         }
         Ok(())
     }
 
     fn take_piece(&mut self) -> Result<Option<Vec<u8>>, DoorError> {
-        let (Stage::Open, Some(length)) = (&self.stage, self.heard.first_chunk::<4>()) else { return Ok(None) };
+        let (DoorStage::Open, Some(length)) = (&self.stage, self.heard.first_chunk::<4>()) else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         if length > PIECE_BYTES {
             return Err(DoorError::Nonsense);
@@ -362,7 +362,7 @@ impl Talk {
     fn listen(&mut self) {
         let mut bytes = [0; 4096];
         // Who has not proven itself says little; who has, a piece at a time. The rest waits with the kernel.
-        let most = if matches!(self.stage, Stage::Open) { 4 + PIECE_BYTES } else { bytes.len() };
+        let most = if matches!(self.stage, DoorStage::Open) { 4 + PIECE_BYTES } else { bytes.len() };
         while self.heard.len() < most {
             match self.stream.read(&mut bytes) {
                 Ok(0) => self.ended = true,
@@ -380,7 +380,7 @@ impl Talk {
 
     /// What was said leaves, as soon as both sides have proven themselves.
     fn flush(&mut self) {
-        if matches!(self.stage, Stage::Open) {
+        if matches!(self.stage, DoorStage::Open) {
             self.flush_first(usize::MAX);
         }
     }

@@ -19,14 +19,14 @@ use crate::foreign::Foreigners;
 use crate::join::{self, JobMembership, JoinError, Joined};
 use crate::limits::Limits;
 use crate::pace::{Bounds, Policy};
-use crate::port::{Place, Port};
+use crate::port::{Port, ShownPlace};
 use crate::region::{Attach, Region, Ticket};
 use crate::shared::SharedBlocks;
-use crate::status::{CounterReader, Counters, Page, PageCounters, Status};
+use crate::status::{CounterReader, Counters, PageCounters, StatusMemory, StatusWriter};
 use crate::switch::Switch;
 use std::io;
 use weft_device::past_caches::share_of_cache;
-use weft_device::shm::{Doorbell, Segment, ShmDevice, Shown};
+use weft_device::shm::{Doorbell, Segment, ShmDevice, ShownMemory};
 use weft_wire::interface::InterfaceName;
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{DeviceOrder, Settings, SingleCopy};
@@ -36,7 +36,7 @@ pub struct Endpoint {
     devices: Devices,
     pub(crate) switch: Switch,
     policy: Policy,
-    status: Status,
+    status: StatusWriter,
     settings: Settings,
     /// Part in the process's membership of its job.
     membership: Option<JobMembership>,
@@ -106,10 +106,10 @@ impl Endpoint {
         let single_copy_allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
         let cached = limits.cached.min(share_of_cache(segment.members()));
         let limits = Limits { single_copy_allowed, cached, ..limits };
-        let page = Page::new(&segment, member, settings.status);
+        let page = StatusMemory::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
         let switch = Switch::new(me, size, Port::new(me, size, limits, devices.slots(), counters));
-        let status = Status::new(page, me, size, &job, &devices.ways());
+        let status = StatusWriter::new(page, me, size, &job, &devices.ways());
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         // A program that a rank has started finds the name of a job that it is not of.
@@ -259,7 +259,7 @@ impl Endpoint {
     /// Like [`Self::probe`], and takes the message out of matching.
     pub fn take_matched(&mut self, from: Selector) -> Option<(MatchedId, Outcome)> {
         let (message, outcome) = self.switch.port.take_matched(from)?;
-        tell(events::Kind::Taken, || Event::Taken { context: from.context, message: outcome });
+        tell(events::EventKind::Taken, || Event::Taken { context: from.context, message: outcome });
         Some((MatchedId(message), outcome))
     }
 
@@ -363,7 +363,7 @@ impl Endpoint {
 
     /// What `peer` says that it has at a place; `None` where that does not lead to memory of this kind, or copying between
     /// processes is not allowed here.
-    pub fn see(&mut self, peer: Peer, place: Place, bytes: usize) -> Option<Shown> {
+    pub fn see(&mut self, peer: Peer, place: ShownPlace, bytes: usize) -> Option<ShownMemory> {
         self.switch.port.see(peer.0, place, bytes as u64)
     }
 

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_wire::settings::DeviceName;
 
-/// The kinds that are told of here. Interfaces may have further ones, of numbers from [`Kind::OTHERS`] on.
+/// The kinds that are told of here. Interfaces may have further ones, of numbers from [`EventKind::OTHERS`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     Unexpected,
     Taken,
     Rendezvous,
@@ -18,7 +18,7 @@ pub enum Kind {
     Way,
 }
 
-impl Kind {
+impl EventKind {
     pub const OTHERS: u32 = 5;
 }
 
@@ -57,7 +57,7 @@ pub fn is_heard(kind: u32) -> bool {
 
 /// Tells of an event, if somebody has asked for its kind.
 #[inline]
-pub(crate) fn tell(kind: Kind, event: impl FnOnce() -> Event) {
+pub(crate) fn tell(kind: EventKind, event: impl FnOnce() -> Event) {
     if is_heard(kind as u32) {
         tell_now(&event());
     }

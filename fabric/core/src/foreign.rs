@@ -1,16 +1,16 @@
 //! Processes of other jobs become peers while the endpoint runs.
 //!
 //! Who is to be reached tells its [`Card`], by whatever way, and is then a [`Peer`] like those of the job: the next number
-//! after all that there are. Numbers of such peers are this process's own; what is equal everywhere is the [`Identity`].
+//! after all that there are. Numbers of such peers are this process's own; what is equal everywhere is the [`PeerIdentity`].
 
 use crate::api::Peer;
-use crate::devices::Opening;
+use crate::devices::ForeignOpening;
 use crate::endpoint::Endpoint;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-pub use weft_device::tcp::Identity;
-use weft_device::tcp::Place;
+pub use weft_device::tcp::PeerIdentity;
+use weft_device::tcp::PeerPlace;
 use weft_wire::tcp::Key;
 
 /// Words of a card as it travels.
@@ -21,7 +21,7 @@ const ADDRESSES: usize = (CARD_WORDS - 4) / 2;
 /// Who a process is, and how it is reached. Whoever knows it may talk to the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
-    pub identity: Identity,
+    pub identity: PeerIdentity,
     key: Key,
     port: u16,
     addresses: Vec<IpAddr>,
@@ -58,7 +58,7 @@ impl Card {
         let wide = |pair: &[u64]| u128::from(pair[0]) | u128::from(pair[1]) << 64;
         let address = |pair: &[u64]| IpAddr::V6(Ipv6Addr::from_bits(wide(pair))).to_canonical();
         Some(Self {
-            identity: Identity { world: words[0], rank: words[1] as u32 },
+            identity: PeerIdentity { world: words[0], rank: words[1] as u32 },
             key: wide(&words[2..4]).to_le_bytes(),
             port: (words[1] >> 32) as u16,
             addresses: words[4..].chunks_exact(2).take(count).map(address).collect(),
@@ -70,10 +70,10 @@ impl Card {
         self.addresses = addresses.iter().map(SocketAddr::ip).collect();
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> PeerPlace {
         let addresses = self.addresses.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect();
         let host = self.addresses.last().map(IpAddr::to_string).unwrap_or_default();
-        Place { host, addresses }
+        PeerPlace { host, addresses }
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Foreigners {
     mine: Option<Card>,
     /// In the order of their numbers.
     cards: Vec<Card>,
-    numbers: HashMap<Identity, u32>,
+    numbers: HashMap<PeerIdentity, u32>,
 }
 
 impl Foreigners {
@@ -117,7 +117,7 @@ impl Endpoint {
         };
         let key = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
         let settings = *self.settings();
-        let opening = Opening { me: identity, key, order: settings.device, encrypts: settings.encrypt };
+        let opening = ForeignOpening { me: identity, key, order: settings.device, encrypts: settings.encrypt };
         let size = self.world_size();
         let addresses = self.devices().open_to_others(size, opening)?;
         let mut card = Card { identity, key, port: 0, addresses: Vec::new() };
@@ -178,10 +178,10 @@ impl Endpoint {
     }
 
     /// Who the peer is, the same in all processes of all jobs.
-    pub fn identity(&self, peer: Peer) -> Identity {
+    pub fn identity(&self, peer: Peer) -> PeerIdentity {
         match self.foreigners.cards.get((peer.0 as usize).wrapping_sub(self.world_size() as usize)) {
             Some(card) if self.is_foreign(peer) => card.identity,
-            _ => Identity { world: self.foreigners.world, rank: peer.0 },
+            _ => PeerIdentity { world: self.foreigners.world, rank: peer.0 },
         }
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_card_is_read_as_it_was_written() {
         let card = Card {
-            identity: Identity { world: 0x0123_4567_89ab_cdef, rank: 7 },
+            identity: PeerIdentity { world: 0x0123_4567_89ab_cdef, rank: 7 },
             key: *b"0123456789abcdef",
             port: 40_123,
             addresses: vec!["127.0.0.1".parse().expect("v4"), "fd00::1:2".parse().expect("v6")],

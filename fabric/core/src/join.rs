@@ -27,7 +27,7 @@ use crate::devices::Across;
 use crate::limits::Limits;
 use crate::pace::Bounds;
 use crate::process::{self, JobPlace, SharedText};
-use environment::{Network, Start};
+use environment::{NetworkDescriptors, StartedBy};
 use manager::Manager;
 pub(crate) use manager::note_lost;
 pub use manager::{ManagerError, abort};
@@ -38,11 +38,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::OnceLock;
-use weft_cluster::pmi::Request;
+use weft_cluster::pmi::PmiRequest;
 use weft_cluster::spawn::PARENT_VARIABLE;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
-use weft_device::xdp::{Lane, Sockets};
+use weft_device::xdp::{Lane, LaneSockets};
 use weft_protocol::selector::machine::Best;
 use weft_wire::interface::InterfaceName;
 use weft_wire::job_map::{JobMap, JobMapError};
@@ -177,7 +177,7 @@ pub(crate) fn join(interface: InterfaceName, changes: &[(&'static str, String)])
     let changed = changes.iter().map(|(name, value)| (name.into(), value.into()));
     let settings = Settings::from_env(std::env::vars_os().chain(changed));
     let start = environment::read(|name| std::env::var(name).ok());
-    let is_first = matches!(start, Ok(Start::Launcher { .. } | Start::Manager { .. }));
+    let is_first = matches!(start, Ok(StartedBy::Launcher { .. } | StartedBy::Manager { .. }));
     let table = if is_first { None } else { process::find().map_err(JoinError::OtherWeft)? };
     let settings = settings.map_err(|errors| {
         leave_it_to_rank_0(start.as_ref().ok());
@@ -200,24 +200,24 @@ pub(crate) fn join(interface: InterfaceName, changes: &[(&'static str, String)])
 
 /// Whether this process has a place in a job: a launcher has given it one, or an interface of it has joined.
 pub fn is_launched() -> bool {
-    let is_told = matches!(environment::read(|name| std::env::var(name).ok()), Ok(start) if start != Start::Alone);
+    let is_told = matches!(environment::read(|name| std::env::var(name).ok()), Ok(start) if start != StartedBy::Alone);
     is_told || process::find().is_ok_and(|table| table.is_some())
 }
 
 /// Joins the job that the variables tell of, and leaves word for the other interfaces.
-fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinError> {
+fn join_first(start: StartedBy, interface: InterfaceName) -> Result<Joined, JoinError> {
     /// As long as the process lives an interface may open that needs it.
     static SEGMENT: OnceLock<Segment> = OnceLock::new();
     tell_of_unknown_settings(&start);
-    let launched = matches!(start, Start::Launcher { .. });
+    let launched = matches!(start, StartedBy::Launcher { .. });
     let found = match start {
-        Start::Launcher { segment, rank, size, manager, network } => {
+        StartedBy::Launcher { segment, rank, size, manager, network } => {
             let manager = manager.map(|descriptor| (descriptor, interface));
             join_launcher(segment, rank, size, manager, network)?
         }
-        Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
-        Start::Pmix => join_pmix()?,
-        Start::Alone => alone()?,
+        StartedBy::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
+        StartedBy::Pmix => join_pmix()?,
+        StartedBy::Alone => alone()?,
     };
     let FoundPlace { segment, member, across, mut world, manager } = found;
     let job = std::env::var("WEFT_JOB").unwrap_or_default();
@@ -259,23 +259,23 @@ fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinErro
 
 /// Settings are mostly wrong for all ranks alike, and rank 0 says so. The others meet it in a barrier, where the end of the
 /// job finds them; if rank 0 comes there it has nothing to complain about, and they speak for themselves.
-fn leave_it_to_rank_0(start: Option<&Start>) {
+fn leave_it_to_rank_0(start: Option<&StartedBy>) {
     // Our own launcher has looked at the settings, and rank 0 comes to no barrier under it.
-    let Some(&Start::Manager { descriptor, rank, .. }) = start else { return };
+    let Some(&StartedBy::Manager { descriptor, rank, .. }) = start else { return };
     let Ok(descriptor) = adopt("PMI_FD", descriptor, Inherited::Socket) else { return };
     let mut manager = Manager::new(descriptor);
-    if manager.announce().is_ok() && rank != 0 && manager.ask(Request::Barrier).is_err() {
+    if manager.announce().is_ok() && rank != 0 && manager.ask(PmiRequest::Barrier).is_err() {
         sys::exit_now(1);
     }
 }
 
 /// Once for the job: our launcher has told of those that it saw, also to what its ranks start.
-fn tell_of_unknown_settings(start: &Start) {
+fn tell_of_unknown_settings(start: &StartedBy) {
     let first = match start {
-        Start::Launcher { .. } => false,
-        Start::Manager { rank, .. } => *rank == 0,
-        Start::Pmix => std::env::var(pmix::RANK).is_ok_and(|rank| rank == "0"),
-        Start::Alone => true,
+        StartedBy::Launcher { .. } => false,
+        StartedBy::Manager { rank, .. } => *rank == 0,
+        StartedBy::Pmix => std::env::var(pmix::RANK).is_ok_and(|rank| rank == "0"),
+        StartedBy::Alone => true,
     };
     if first && std::env::var_os("WEFT_JOB").is_none() {
         settings::unknown(std::env::vars_os()).iter().for_each(|unknown| eprintln!("weft: {}", unknown.warning()));
@@ -304,7 +304,7 @@ fn join_launcher(
     rank: u32,
     size: u32,
     manager: Option<(i32, InterfaceName)>,
-    network: Option<Network>,
+    network: Option<NetworkDescriptors>,
 ) -> Result<FoundPlace, JoinError> {
     let descriptor = match adopt("WEFT_SEGMENT", segment, Inherited::Memory) {
         // The variables of a rank in a program that it started with an environment of its own making.
@@ -335,14 +335,14 @@ fn join_launcher(
     Ok(FoundPlace { manager, across, ..FoundPlace::plain(segment, member) })
 }
 
-fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinError> {
+fn read_network(network: NetworkDescriptors, rank: u32, size: u32) -> Result<Across, JoinError> {
     let map = File::from(adopt("WEFT_JOB_MAP", network.map, Inherited::Memory)?);
     let listener = adopt("WEFT_TCP_LISTENER", network.listener, Inherited::Socket)?;
     let datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
     let lane = network.lane.map(|[memory, receiver, sender]| -> Result<_, JoinError> {
         let memory = adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?;
         let receiver = adopt("WEFT_XDP_RECEIVER", receiver, Inherited::Socket)?;
-        Ok((memory, Sockets { receiver, sender: adopt("WEFT_XDP_SENDER", sender, Inherited::Sender)? }))
+        Ok((memory, LaneSockets { receiver, sender: adopt("WEFT_XDP_SENDER", sender, Inherited::Sender)? }))
     });
     let lane = lane.transpose()?;
     // Inherited, it shares its position with the other ranks of the host.

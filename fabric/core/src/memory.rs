@@ -63,7 +63,7 @@ impl Pool {
 }
 
 /// A block, by its address.
-struct Block {
+struct OwnedBlock {
     /// The key of its pool.
     pool: u64,
     offset: usize,
@@ -71,19 +71,19 @@ struct Block {
 }
 
 #[derive(Default)]
-struct Memory {
+struct SharedPool {
     pools: BTreeMap<u64, Pool>,
     /// By address.
-    blocks: BTreeMap<usize, Block>,
+    blocks: BTreeMap<usize, OwnedBlock>,
     next: u64,
 }
 
 /// Blocks that there are, so that programs without any take no lock.
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 
-static MEMORY: Mutex<Memory> = Mutex::new(Memory { pools: BTreeMap::new(), blocks: BTreeMap::new(), next: 0 });
+static MEMORY: Mutex<SharedPool> = Mutex::new(SharedPool { pools: BTreeMap::new(), blocks: BTreeMap::new(), next: 0 });
 
-fn enter() -> MutexGuard<'static, Memory> {
+fn enter() -> MutexGuard<'static, SharedPool> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -135,7 +135,7 @@ pub fn of(address: usize, bytes: usize) -> Option<Location> {
     fits.then(|| Location { ticket: pool.region.ticket(), bytes: pool.bytes, offset: block.offset + inside })
 }
 
-impl Memory {
+impl SharedPool {
     /// A block in one of the pools that there are. A long one has a pool of its own.
     fn take(&mut self, bytes: usize, alignment: usize) -> Option<*mut u8> {
         if bytes > SHORT_BYTES {
@@ -160,14 +160,14 @@ impl Memory {
 
     fn note(&mut self, pool: u64, offset: usize, bytes: usize) -> Option<*mut u8> {
         let address = self.pools.get(&pool)?.region.at(offset, bytes);
-        self.blocks.insert(address as usize, Block { pool, offset, bytes });
+        self.blocks.insert(address as usize, OwnedBlock { pool, offset, bytes });
         BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
         Some(address)
     }
 
     /// The pool that is empty by it, if it goes; `None` where there is no such block.
     fn free(&mut self, address: usize) -> Option<Option<Pool>> {
-        let Block { pool: key, offset, bytes } = self.blocks.remove(&address)?;
+        let OwnedBlock { pool: key, offset, bytes } = self.blocks.remove(&address)?;
         BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
         let Some(pool) = self.pools.get_mut(&key) else { return Some(None) };
         pool.give(offset, bytes);

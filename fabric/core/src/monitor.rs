@@ -11,7 +11,7 @@ mod lend;
 
 pub use delivery::{DeliveryEnd, DeliveryThread};
 
-use crate::pace::{Pace, Step};
+use crate::pace::{Pace, PaceStep};
 use crate::process::company;
 use crate::{Endpoint, Waiting};
 use std::cell::UnsafeCell;
@@ -101,7 +101,7 @@ pub struct Monitor<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is reached only through `Guard`; with threads the lock makes it exclusive, without them the opener
+// SAFETY: the value is reached only through `MonitorGuard`; with threads the lock makes it exclusive, without them the opener
 // has promised that one thread at a time uses the monitor.
 unsafe impl<T: Send> Sync for Monitor<T> {}
 
@@ -157,18 +157,18 @@ impl<T: Driven> Monitor<T> {
 
     /// Exclusive access; not re-entrant: no call out to user code while the guard lives.
     #[inline]
-    pub fn enter(&self) -> Guard<'_, T> {
+    pub fn enter(&self) -> MonitorGuard<'_, T> {
         let held = match self.mode.load(Ordering::Relaxed) {
             ALONE => None,
             SHARED if alone::is_alone() => None,
             _ => Some(self.lock_counted()),
         };
-        Guard { monitor: self, _held: held }
+        MonitorGuard { monitor: self, _held: held }
     }
 
     /// As [`Self::enter`], where threads share the monitor, for the one that delivers.
-    fn enter_uncounted(&self) -> Guard<'_, T> {
-        Guard { monitor: self, _held: Some(self.lock()) }
+    fn enter_uncounted(&self) -> MonitorGuard<'_, T> {
+        MonitorGuard { monitor: self, _held: Some(self.lock()) }
     }
 
     #[cold]
@@ -252,18 +252,18 @@ impl<T: Driven> Monitor<T> {
                 continue;
             }
             match pace.idle(value.endpoint().policy()) {
-                Step::Poll => {
+                PaceStep::Poll => {
                     guard.leave_quietly();
                     self.move_others();
                 }
-                Step::Sleep if guard.idle(true) => {}
-                Step::Sleep => {
+                PaceStep::Sleep if guard.idle(true) => {}
+                PaceStep::Sleep => {
                     self.say(&mut guard, &what, &pace, &mut said);
                     if let Some(answer) = self.sleep(guard, beside_limit, &mut done) {
                         return answer;
                     }
                 }
-                Step::Yielded => {
+                PaceStep::Yielded => {
                     if pace.long_since_ns() != 0 {
                         self.say(&mut guard, &what, &pace, &mut said);
                     }
@@ -277,7 +277,7 @@ impl<T: Driven> Monitor<T> {
 
     /// Says on the status page what we are blocked in, once the wait has become long.
     #[cold]
-    fn say(&self, guard: &mut Guard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool) {
+    fn say(&self, guard: &mut MonitorGuard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool) {
         if !std::mem::replace(said, true) {
             guard.endpoint().set_blocked(what, pace.long_since_ns());
         }
@@ -286,7 +286,7 @@ impl<T: Driven> Monitor<T> {
     #[cold]
     fn sleep<R>(
         &self,
-        guard: Guard<'_, T>,
+        guard: MonitorGuard<'_, T>,
         beside_limit: Option<Duration>,
         done: &mut impl FnMut(&mut T) -> Option<R>,
     ) -> Option<R> {
@@ -298,7 +298,11 @@ impl<T: Driven> Monitor<T> {
     }
 
     /// Sleeps on the doorbell. Nobody else arms or disarms it meanwhile, so that a ring is not overlooked.
-    fn sleep_watching<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
+    fn sleep_watching<R>(
+        &self,
+        mut guard: MonitorGuard<'_, T>,
+        done: &mut impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
         let value = &mut *guard;
         let attended = value.attended();
         value.endpoint().will_sleep(attended.is_some());
@@ -334,7 +338,7 @@ impl<T: Driven> Monitor<T> {
     }
 
     /// Sleeps beside the thread that watches the doorbell.
-    fn sleep_beside(&self, mut guard: Guard<'_, T>, limit: Option<Duration>) {
+    fn sleep_beside(&self, mut guard: MonitorGuard<'_, T>, limit: Option<Duration>) {
         if !guard.endpoint().arm_beside() {
             return guard.leave_quietly();
         }
@@ -366,12 +370,12 @@ impl<T: Driven> Default for Monitor<T> {
 }
 
 /// Exclusive access to what is in a [`Monitor`].
-pub struct Guard<'a, T: Driven> {
+pub struct MonitorGuard<'a, T: Driven> {
     monitor: &'a Monitor<T>,
     _held: Option<MutexGuard<'a, ()>>,
 }
 
-impl<T: Driven> Guard<'_, T> {
+impl<T: Driven> MonitorGuard<'_, T> {
     /// Leaves without waking this process's sleepers: nothing happened that they may wait for.
     fn leave_quietly(mut self) {
         self._held = None;
@@ -379,7 +383,7 @@ impl<T: Driven> Guard<'_, T> {
     }
 }
 
-impl<T: Driven> Drop for Guard<'_, T> {
+impl<T: Driven> Drop for MonitorGuard<'_, T> {
     /// What this thread did may be what another thread of the process sleeps for.
     #[inline]
     fn drop(&mut self) {
@@ -389,7 +393,7 @@ impl<T: Driven> Drop for Guard<'_, T> {
     }
 }
 
-impl<T: Driven> Guard<'_, T> {
+impl<T: Driven> MonitorGuard<'_, T> {
     /// One progress pass; true if anything moved.
     fn pass(mut self) -> bool {
         let moved = self.endpoint().progress();
@@ -417,7 +421,7 @@ impl<T: Driven> Guard<'_, T> {
     }
 }
 
-impl<T: Driven> Deref for Guard<'_, T> {
+impl<T: Driven> Deref for MonitorGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -427,7 +431,7 @@ impl<T: Driven> Deref for Guard<'_, T> {
     }
 }
 
-impl<T: Driven> DerefMut for Guard<'_, T> {
+impl<T: Driven> DerefMut for MonitorGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: exclusive by the lock or by the promise of `Monitor::open`.

@@ -67,7 +67,7 @@ const MOVES_ALONE: u32 = 256;
 const CROWD_PERIOD_NS: u64 = 50_000_000;
 
 /// Where this process may run, and with whom of its job.
-enum Place {
+enum RunPlace {
     /// Any of so many cores.
     Free {
         cores: u32,
@@ -85,7 +85,7 @@ enum Place {
     },
 }
 
-impl Place {
+impl RunPlace {
     /// Whether ranks of this job share our core.
     fn is_shared(&self, members: u32) -> bool {
         match self {
@@ -119,14 +119,14 @@ impl Place {
 }
 
 /// Whether ranks of this job want more cores than there are for them.
-fn is_shared(place: &Place, members: u32, quota: Option<u32>) -> bool {
+fn is_shared(place: &RunPlace, members: u32, quota: Option<u32>) -> bool {
     place.is_shared(members) || quota.is_some_and(|quota| members > quota)
 }
 
 /// What a process has learnt about its waits; lives as long as the endpoint.
 pub struct Policy {
     bounds: Bounds,
-    place: Place,
+    place: RunPlace,
     members: u32,
     /// Cores that our control group may keep busy, if it is limited.
     quota: Option<u32>,
@@ -156,14 +156,14 @@ impl Policy {
         let place = match kernel::affinity().unwrap_or_default()[..] {
             [core] => {
                 segment.set_core(member, Some(core as u32));
-                Place::Bound { core: core as u32, segment: segment.clone() }
+                RunPlace::Bound { core: core as u32, segment: segment.clone() }
             }
-            ref cores => Place::Free { cores: cores.len() as u32, segment: segment.clone() },
+            ref cores => RunPlace::Free { cores: cores.len() as u32, segment: segment.clone() },
         };
         Self::at(bounds, place, segment.members(), kernel::quota().map(|cores| cores as u32))
     }
 
-    fn at(bounds: Bounds, place: Place, members: u32, quota: Option<u32>) -> Self {
+    fn at(bounds: Bounds, place: RunPlace, members: u32, quota: Option<u32>) -> Self {
         let shared = is_shared(&place, members, quota);
         Self {
             bounds,
@@ -285,7 +285,7 @@ fn runnable() -> Option<u32> {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PaceStep {
     Poll,
     /// The core was handed over and came back.
     Yielded,
@@ -306,16 +306,16 @@ pub struct Pace {
 impl Pace {
     /// After a poll that found nothing.
     #[inline]
-    pub fn idle(&mut self, policy: &mut Policy) -> Step {
+    pub fn idle(&mut self, policy: &mut Policy) -> PaceStep {
         self.polls += 1;
         if !self.yielded && !self.polls.is_multiple_of(policy.free_polls) {
-            return Step::Poll;
+            return PaceStep::Poll;
         }
         self.slow(policy)
     }
 
     /// `timed_from`: the time, where it was looked at.
-    fn hand_over(&mut self, policy: &mut Policy, timed_from: Option<u64>) -> Step {
+    fn hand_over(&mut self, policy: &mut Policy, timed_from: Option<u64>) -> PaceStep {
         sys::yield_core();
         if let Some(begin) = timed_from {
             let now = sys::now_ns();
@@ -323,11 +323,11 @@ impl Pace {
         }
         // Who finds nobody on its core goes on to spin.
         self.yielded = policy.shares_core() || self.yielding_since_ns != 0;
-        Step::Yielded
+        PaceStep::Yielded
     }
 
     #[cold]
-    fn slow(&mut self, policy: &mut Policy) -> Step {
+    fn slow(&mut self, policy: &mut Policy) -> PaceStep {
         let hands_over = policy.bounds.yield_ns > 0;
         let lies_down = hands_over && policy.shared && policy.lies_down();
         // Most waits among ranks that share cores end after one such turn: most go without the clock.
@@ -342,7 +342,7 @@ impl Pace {
         if self.yielding_since_ns == 0 {
             if !lies_down && now - self.since_ns < policy.spin_ns() {
                 self.spun = !policy.strangers.take_turns();
-                return Step::Poll;
+                return PaceStep::Poll;
             }
             policy.look_around(now);
             self.yielding_since_ns = now;
@@ -351,10 +351,10 @@ impl Pace {
             }
         }
         if lies_down || now - self.yielding_since_ns >= policy.bounds.yield_ns {
-            return Step::Sleep;
+            return PaceStep::Sleep;
         }
         if policy.crowded && !policy.strangers.take_turns() && !policy.strangers.is_time_to_look(now) {
-            return Step::Sleep;
+            return PaceStep::Sleep;
         }
         self.hand_over(policy, Some(now))
     }

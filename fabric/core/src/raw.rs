@@ -6,20 +6,20 @@
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Devices;
 use crate::protocol::{Breach, Numbered, Protocol};
-use crate::requests::{Requests, State};
+use crate::requests::{RequestState, Requests};
 use std::collections::VecDeque;
 use weft_device::{Packet, Posted};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 #[derive(Default)]
-struct Channel {
+struct RawChannel {
     /// Posted buffers with the bytes that each has got.
     waiting: VecDeque<(RequestId, usize)>,
     early: VecDeque<u8>,
 }
 
 pub(crate) struct Raw {
-    channels: Vec<Channel>,
+    channels: Vec<RawChannel>,
 }
 
 impl Raw {
@@ -32,7 +32,7 @@ impl Raw {
         capacity: usize,
         requests: &mut Requests,
     ) -> RequestId {
-        let id = requests.insert(Requests::entry(State::Receiving, buffer, capacity, from));
+        let id = requests.insert(Requests::entry(RequestState::Receiving, buffer, capacity, from));
         requests.at(id).outcome.length = capacity as u64;
         let channel = &mut self.channels[from.0 as usize];
         channel.waiting.push_back((id, 0));
@@ -57,7 +57,7 @@ impl Numbered for Raw {
     const NUMBER: u32 = Head::RAW;
 
     fn new(_: u32, peers: u32) -> Self {
-        Self { channels: (0..peers).map(|_| Channel::default()).collect() }
+        Self { channels: (0..peers).map(|_| RawChannel::default()).collect() }
     }
 }
 
@@ -90,7 +90,7 @@ impl Protocol for Raw {
     }
 
     fn add_peer(&mut self) {
-        self.channels.push(Channel::default());
+        self.channels.push(RawChannel::default());
     }
 
     /// What has come stays; the buffers that wait for more end.
@@ -140,7 +140,7 @@ pub(crate) unsafe fn try_send(device: &mut Devices, to: Peer, data: *const u8, l
     sent
 }
 
-impl Channel {
+impl RawChannel {
     /// Copies into the first waiting buffer; answers how many bytes it took.
     ///
     /// # Safety

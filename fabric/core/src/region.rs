@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_device::shm::{Memory, Shown};
+use weft_device::shm::{Memory, ShownMemory};
 use weft_device::sys;
 use weft_wire::segment::PAGE_BYTES;
 
@@ -81,8 +81,8 @@ impl Region {
     }
 
     /// The memory behind it, and where `offset` is in that.
-    pub(crate) fn shown(&self, offset: usize) -> Shown {
-        Shown { memory: self.memory.clone(), offset: PAGE_BYTES + offset }
+    pub(crate) fn shown(&self, offset: usize) -> ShownMemory {
+        ShownMemory { memory: self.memory.clone(), offset: PAGE_BYTES + offset }
     }
 
     /// The address of `bytes` bytes at `offset`, in this process.

@@ -4,7 +4,7 @@ use crate::api::{Fault, Outcome, Peer, RequestId};
 
 /// What a request is and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum RequestState {
     Free,
     /// A send that waits in the outbound queue or streams.
     Sending,
@@ -27,8 +27,8 @@ pub(crate) enum State {
 
 /// One operation. The buffer belongs to the user, who keeps it valid until completion (invariant BUFFER-LIVES).
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub state: State,
+pub(crate) struct RequestEntry {
+    pub state: RequestState,
     /// Nobody will ask for the outcome.
     pub released: bool,
     pub buffer: *mut u8,
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
 const VACANT: Outcome = Outcome { peer: Peer(0), source: 0, tag: 0, length: 0, fault: None };
 
 pub(crate) struct Requests {
-    entries: Vec<Entry>,
+    entries: Vec<RequestEntry>,
     free: Vec<u32>,
     /// Of each peer that is lost, how what needs it ends.
     lost: Vec<Option<Fault>>,
@@ -74,7 +74,7 @@ impl Requests {
     }
 
     #[inline]
-    pub fn insert(&mut self, entry: Entry) -> RequestId {
+    pub fn insert(&mut self, entry: RequestEntry) -> RequestId {
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = entry;
             return RequestId(index);
@@ -83,15 +83,15 @@ impl Requests {
     }
 
     #[cold]
-    fn grow(&mut self, entry: Entry) -> RequestId {
+    fn grow(&mut self, entry: RequestEntry) -> RequestId {
         self.entries.push(entry);
         RequestId(self.entries.len() as u32 - 1)
     }
 
     /// A started operation of `state` with nothing known of its outcome yet.
-    pub fn entry(state: State, buffer: *mut u8, capacity: usize, peer: Peer) -> Entry {
+    pub fn entry(state: RequestState, buffer: *mut u8, capacity: usize, peer: Peer) -> RequestEntry {
         let outcome = Outcome { peer, ..VACANT };
-        Entry {
+        RequestEntry {
             state,
             released: false,
             buffer,
@@ -105,38 +105,38 @@ impl Requests {
     }
 
     #[inline]
-    pub fn at(&mut self, id: RequestId) -> &mut Entry {
+    pub fn at(&mut self, id: RequestId) -> &mut RequestEntry {
         &mut self.entries[id.0 as usize]
     }
 
     /// A request that a peer has named; `None` if there is none such.
-    pub fn claimed(&mut self, claim: u64) -> Option<(RequestId, &mut Entry)> {
+    pub fn claimed(&mut self, claim: u64) -> Option<(RequestId, &mut RequestEntry)> {
         let index = u32::try_from(claim).ok()?;
         let entry = self.entries.get_mut(index as usize)?;
-        (entry.state != State::Free).then_some((RequestId(index), entry))
+        (entry.state != RequestState::Free).then_some((RequestId(index), entry))
     }
 
     #[inline]
     pub fn is_complete(&self, id: RequestId) -> bool {
-        self.entries[id.0 as usize].state == State::Complete
+        self.entries[id.0 as usize].state == RequestState::Complete
     }
 
     #[inline]
     pub fn is_under_way(&self, id: RequestId) -> bool {
-        !matches!(self.entries[id.0 as usize].state, State::Free | State::Complete)
+        !matches!(self.entries[id.0 as usize].state, RequestState::Free | RequestState::Complete)
     }
 
     /// Complete, without fault.
     #[inline]
     pub fn is_good(&self, id: RequestId) -> bool {
         let entry = &self.entries[id.0 as usize];
-        entry.state == State::Complete && entry.outcome.fault.is_none()
+        entry.state == RequestState::Complete && entry.outcome.fault.is_none()
     }
 
     #[inline]
     pub fn complete(&mut self, id: RequestId) {
         let entry = &mut self.entries[id.0 as usize];
-        entry.state = State::Complete;
+        entry.state = RequestState::Complete;
         if entry.released {
             self.remove(id);
         }
@@ -145,7 +145,7 @@ impl Requests {
     #[inline(always)]
     pub fn take_outcome(&mut self, id: RequestId) -> Option<Outcome> {
         let entry = &self.entries[id.0 as usize];
-        if entry.state != State::Complete {
+        if entry.state != RequestState::Complete {
             return None;
         }
         let outcome = entry.outcome;
@@ -155,22 +155,24 @@ impl Requests {
 
     #[inline]
     fn remove(&mut self, id: RequestId) {
-        self.entries[id.0 as usize].state = State::Free;
+        self.entries[id.0 as usize].state = RequestState::Free;
         self.free.push(id.0);
     }
 
     pub fn release(&mut self, id: RequestId) {
         let entry = &mut self.entries[id.0 as usize];
         entry.released = true;
-        if entry.state == State::Complete {
+        if entry.state == RequestState::Complete {
             self.remove(id);
         }
     }
 
     /// Operations under way with `peer`.
     pub fn under_way_with(&self, peer: Peer) -> Vec<RequestId> {
-        let busy =
-            |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
+        let busy = |e: &RequestEntry| {
+            !matches!(e.state, RequestState::Free | RequestState::Complete | RequestState::Posted)
+                && e.outcome.peer == peer
+        };
         (0..self.entries.len() as u32).filter(|i| busy(&self.entries[*i as usize])).map(RequestId).collect()
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 pub use weft_cluster::job::Program;
 use weft_cluster::spawn::ORDER_VARIABLE;
-pub use weft_cluster::spawn::{Order, PARENT_VARIABLE, SIGNALS, SignalWish, Word};
+pub use weft_cluster::spawn::{PARENT_VARIABLE, SIGNALS, SignalWish, SpawnOrder, SpawnWord};
 pub use weft_cluster::state::Exit;
 
 /// `ECHILD`.

@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
 
 /// Where the status is kept: in the segment for tools to read, or, where they are not to, in memory of our own.
 #[derive(Clone)]
-pub(crate) struct Page {
+pub(crate) struct StatusMemory {
     at: *mut u8,
     _keep: Keep,
 }
@@ -62,14 +62,14 @@ enum Keep {
 #[repr(C, align(4096))]
 struct OwnPage(UnsafeCell<[u8; page::PAGE_BYTES]>);
 
-// SAFETY: nobody goes through the cell but the one `Page` user described below.
+// SAFETY: nobody goes through the cell but the one `StatusMemory` user described below.
 unsafe impl Sync for OwnPage {}
 
 // SAFETY: whichever kind, the page is written by this process alone, and the endpoint that holds it is used by one
 // thread at a time.
-unsafe impl Send for Page {}
+unsafe impl Send for StatusMemory {}
 
-impl Page {
+impl StatusMemory {
     pub fn new(segment: &Segment, member: u32, shown: bool) -> Self {
         if shown {
             return Self { at: segment.status_page(member), _keep: Keep::Shared { _segment: segment.clone() } };
@@ -82,14 +82,14 @@ impl Page {
 /// Counters in the page. Written by this process alone, read by tools in others.
 pub(crate) struct PageCounters {
     at: *mut Counters,
-    _page: Page,
+    _page: StatusMemory,
 }
 
-// SAFETY: as for `Page`.
+// SAFETY: as for `StatusMemory`.
 unsafe impl Send for PageCounters {}
 
 impl PageCounters {
-    pub fn new(page: Page) -> Self {
+    pub fn new(page: StatusMemory) -> Self {
         // SAFETY: the counters lie inside the page (asserted in weft-wire).
         let at = unsafe { page.at.add(page::COUNTERS_AT).cast() };
         Self { at, _page: page }
@@ -115,7 +115,7 @@ impl DerefMut for PageCounters {
 
 /// The counters as a tool in this process reads them: what the page says, without the endpoint's help. Some are brought up
 /// to date there only now and then (see [`Counters`]).
-pub struct CounterReader(Page);
+pub struct CounterReader(StatusMemory);
 
 // SAFETY: it only loads whole words atomically from memory that lives as long as the page it keeps.
 unsafe impl Sync for CounterReader {}
@@ -138,13 +138,13 @@ impl CounterReader {
 }
 
 /// The rest of the page.
-pub(crate) struct Status {
-    page: Page,
+pub(crate) struct StatusWriter {
+    page: StatusMemory,
 }
 
-impl Status {
+impl StatusWriter {
     /// Writes who this process is.
-    pub fn new(page: Page, rank: u32, size: u32, job: &str, ways: &str) -> Self {
+    pub fn new(page: StatusMemory, rank: u32, size: u32, job: &str, ways: &str) -> Self {
         let status = Self { page };
         let program = std::env::current_exe().map(|path| program(&path, std::env::args_os())).unwrap_or_default();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);

@@ -12,7 +12,7 @@ use crate::protocol::{Breach, Numbered, Protocol};
 use crate::raw::Raw;
 use crate::requests::Requests;
 use weft_device::shm::CopySlots;
-use weft_device::{NoMemory, Packet, PeerFault, Room, Sink};
+use weft_device::{NoMemory, Packet, PeerFault, ReceiveRoom, Sink};
 use weft_wire::cell::Kind;
 
 /// The protocols beside port, each with a name: what there is of every protocol is made here.
@@ -121,7 +121,7 @@ impl Switch {
         if fault == Fault::PeerLost {
             crate::join::note_lost((peer < self.ranks).then_some(peer));
         }
-        tell(events::Kind::Lost, || Event::Lost { peer });
+        tell(events::EventKind::Lost, || Event::Lost { peer });
         self.newly_lost.push(peer);
         let Self { port, others, .. } = self;
         others.each(|other| other.lose_peer(Peer(peer), fault, &mut port.requests)).for_each(drop);
@@ -173,7 +173,7 @@ impl Sink for Switch {
         self.asks_for_refusals |= ending == Fault::NoMemory;
     }
 
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
+    fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         self.port.room(from)
     }
 }

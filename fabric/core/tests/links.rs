@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use weft_device::tcp::{Place, TcpDevice};
+use weft_device::tcp::{PeerPlace, TcpDevice};
 use weft_device::{Device, Packet, PeerFault, Sink};
 use weft_fabric::job_map::JobMap;
 use weft_fabric::{Bounds, Endpoint, Fault, Faults, Limits, Peer, SendMode};
-use weft_protocol::reliable::{Config, Keyed, Link, Posted};
+use weft_protocol::reliable::{Config, Keyed, Link, LinkPosted};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
 use weft_wire::link::hello::Hello;
@@ -353,7 +353,7 @@ fn nonsense(net: &mut [Endpoint], map: &JobMap, socket: &UdpSocket) -> Vec<u8> {
     let other = answer.expect("heard").from;
     let key = keys::of_link(&map.key, me, other);
     let mut link = Link::new(Config::new(me, other, 1472), Keyed::new(&key), 1);
-    assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
+    assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), LinkPosted::Sent(10));
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
     datagram[..length].to_vec()
 }
@@ -375,7 +375,7 @@ fn who_is_lost_by_datagrams_is_hung_up_on_and_not_heard_over_the_connection() {
     let (_, rogue) = job.remove(1);
     let map = rogue.map;
     let mut net = vec![join_across(job.remove(0), order("udp,tcp"), Limits::default(), Bounds::default())];
-    let place = |rank: &weft_fabric::job_map::Rank| Place {
+    let place = |rank: &weft_fabric::job_map::MappedRank| PeerPlace {
         host: "here".to_owned(),
         addresses: vec![SocketAddr::new("127.0.0.1".parse().expect("an address"), rank.tcp_port)],
     };

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
-use weft_device::tcp::{Place, TcpDevice};
+use weft_device::tcp::{PeerPlace, TcpDevice};
 use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_fabric::{Bounds, Endpoint, Fault, Limits, RequestId, SendMode};
 use weft_wire::cell::{Head, Kind};
@@ -176,7 +176,7 @@ impl Rogue {
         let mut job = job_across(&[0, 1]);
         let (rogue, good) = (job.remove(0).1, job.remove(0));
         let ports = rogue.map.ranks.iter().map(|rank| SocketAddr::from((Ipv4Addr::LOCALHOST, rank.tcp_port)));
-        let places = ports.map(|port| Place { host: "host".into(), addresses: vec![port] }).collect();
+        let places = ports.map(|port| PeerPlace { host: "host".into(), addresses: vec![port] }).collect();
         let device = TcpDevice::new(0, rogue.map.key, rogue.listener, places, true);
         let good = join_across(good, order("shm,tcp"), Limits::default(), Bounds::default());
         Self { device: device.expect("a device"), net: vec![good] }

@@ -1,6 +1,6 @@
 //! The loops that copy blocks between a program's buffer and packed bytes, either way.
 //!
-//! A loop is compiled for each way to copy a block (`Block`), so that nothing is decided block by block. There are
+//! A loop is compiled for each way to copy a block (`CopiedBlock`), so that nothing is decided block by block. There are
 //! four: blocks at listed displacements, two levels of loops, the same in patches, and a column that is paced.
 //!
 //! SAFETY invariant COPY, which every unsafe function here relies on: each block that the arguments describe is valid
@@ -31,7 +31,7 @@ impl Level {
 }
 
 /// How one block is copied.
-trait Block: Copy {
+trait CopiedBlock: Copy {
     /// # Safety
     /// Invariant COPY for this block.
     unsafe fn copy(self, from: *const u8, to: *mut u8);
@@ -39,9 +39,9 @@ trait Block: Copy {
 
 /// A block of 1, 2 or 4 `PARTS` of `WORD` bytes each. Parts overlap where the block is shorter.
 #[derive(Clone, Copy)]
-struct Words<const WORD: usize, const PARTS: usize>(usize);
+struct WordBlock<const WORD: usize, const PARTS: usize>(usize);
 
-impl<const WORD: usize, const PARTS: usize> Block for Words<WORD, PARTS> {
+impl<const WORD: usize, const PARTS: usize> CopiedBlock for WordBlock<WORD, PARTS> {
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: COPY; every part lies in the block, as `by_length` chooses the parts.
@@ -61,7 +61,7 @@ impl<const WORD: usize, const PARTS: usize> Block for Words<WORD, PARTS> {
 #[derive(Clone, Copy)]
 struct Long(usize);
 
-impl Block for Long {
+impl CopiedBlock for Long {
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: COPY.
@@ -70,30 +70,30 @@ impl Block for Long {
 }
 
 /// What is done with blocks of one length.
-trait Job {
+trait BlockJob {
     /// # Safety
     /// Invariant COPY for all blocks of the job, which have the length of this one.
-    unsafe fn work(self, block: impl Block);
+    unsafe fn work(self, block: impl CopiedBlock);
 }
 
 /// # Safety
 /// Invariant COPY for all blocks of the job, which are `len` bytes long.
 #[inline(always)]
-unsafe fn by_length(len: usize, job: impl Job) {
+unsafe fn by_length(len: usize, job: impl BlockJob) {
     // SAFETY: COPY is handed on; each kind of block covers exactly `len` bytes.
     unsafe {
         match len {
             0 => {}
-            1 => job.work(Words::<1, 1>(len)),
-            2 => job.work(Words::<2, 1>(len)),
-            3 => job.work(Words::<2, 2>(len)),
-            4 => job.work(Words::<4, 1>(len)),
-            5..=7 => job.work(Words::<4, 2>(len)),
-            8 => job.work(Words::<8, 1>(len)),
-            9..=15 => job.work(Words::<8, 2>(len)),
-            16 => job.work(Words::<16, 1>(len)),
-            17..=32 => job.work(Words::<16, 2>(len)),
-            33..=64 => job.work(Words::<16, 4>(len)),
+            1 => job.work(WordBlock::<1, 1>(len)),
+            2 => job.work(WordBlock::<2, 1>(len)),
+            3 => job.work(WordBlock::<2, 2>(len)),
+            4 => job.work(WordBlock::<4, 1>(len)),
+            5..=7 => job.work(WordBlock::<4, 2>(len)),
+            8 => job.work(WordBlock::<8, 1>(len)),
+            9..=15 => job.work(WordBlock::<8, 2>(len)),
+            16 => job.work(WordBlock::<16, 1>(len)),
+            17..=32 => job.work(WordBlock::<16, 2>(len)),
+            33..=64 => job.work(WordBlock::<16, 4>(len)),
             _ => job.work(Long(len)),
         }
     }
@@ -104,7 +104,7 @@ unsafe fn by_length(len: usize, job: impl Job) {
 /// # Safety
 /// Invariant COPY.
 #[inline(always)]
-unsafe fn copy_one<const PACK: bool>(block: impl Block, buffer: *mut u8, packed: *mut u8) {
+unsafe fn copy_one<const PACK: bool>(block: impl CopiedBlock, buffer: *mut u8, packed: *mut u8) {
     let (from, to) = if PACK { (buffer, packed) } else { (packed, buffer) };
     // SAFETY: COPY.
     unsafe { block.copy(from, to) };
@@ -115,9 +115,9 @@ struct One<const PACK: bool> {
     packed: *mut u8,
 }
 
-impl<const PACK: bool> Job for One<PACK> {
+impl<const PACK: bool> BlockJob for One<PACK> {
     #[inline(always)]
-    unsafe fn work(self, block: impl Block) {
+    unsafe fn work(self, block: impl CopiedBlock) {
         // SAFETY: COPY.
         unsafe { copy_one::<PACK>(block, self.buffer, self.packed) };
     }
@@ -134,16 +134,16 @@ pub(super) unsafe fn run<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len
 }
 
 /// Blocks at a list of displacements, side by side when packed.
-struct Listed<'a, const PACK: bool> {
+struct ListedBlocks<'a, const PACK: bool> {
     buffer: *mut u8,
     packed: *mut u8,
     displacements: &'a [i32],
     len: usize,
 }
 
-impl<const PACK: bool> Job for Listed<'_, PACK> {
+impl<const PACK: bool> BlockJob for ListedBlocks<'_, PACK> {
     #[inline(always)]
-    unsafe fn work(self, block: impl Block) {
+    unsafe fn work(self, block: impl CopiedBlock) {
         let mut packed = self.packed;
         for &displacement in self.displacements {
             // SAFETY: COPY.
@@ -159,7 +159,7 @@ impl<const PACK: bool> Job for Listed<'_, PACK> {
 /// Invariant COPY.
 pub(super) unsafe fn listed<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len: usize, displacements: &[i32]) {
     // SAFETY: COPY.
-    unsafe { by_length(len, Listed::<PACK> { buffer, packed, displacements, len }) };
+    unsafe { by_length(len, ListedBlocks::<PACK> { buffer, packed, displacements, len }) };
 }
 
 /// Two levels of loops.
@@ -188,7 +188,7 @@ impl<const PACK: bool> Nest<PACK> {
     /// # Safety
     /// Invariant COPY for these blocks.
     #[inline(always)]
-    unsafe fn column(&self, block: impl Block, outer: usize, first: usize, steps: usize) {
+    unsafe fn column(&self, block: impl CopiedBlock, outer: usize, first: usize, steps: usize) {
         let (mut buffer, mut packed) = self.place(outer, first);
         for _ in 0..steps {
             // SAFETY: COPY.
@@ -199,9 +199,9 @@ impl<const PACK: bool> Nest<PACK> {
     }
 }
 
-impl<const PACK: bool> Job for Nest<PACK> {
+impl<const PACK: bool> BlockJob for Nest<PACK> {
     #[inline(always)]
-    unsafe fn work(self, block: impl Block) {
+    unsafe fn work(self, block: impl CopiedBlock) {
         for outer in 0..self.outer.count {
             // SAFETY: COPY is handed on.
             unsafe { self.column(block, outer, 0, self.inner.count) };
@@ -214,9 +214,9 @@ impl<const PACK: bool> Job for Nest<PACK> {
 /// cache meanwhile.
 struct Patches<const PACK: bool>(Nest<PACK>);
 
-impl<const PACK: bool> Job for Patches<PACK> {
+impl<const PACK: bool> BlockJob for Patches<PACK> {
     #[inline(never)]
-    unsafe fn work(self, block: impl Block) {
+    unsafe fn work(self, block: impl CopiedBlock) {
         let Self(nest) = self;
         let (columns, rows) = (nest.outer.count, nest.inner.count);
         let together = (LINE / nest.outer.buffer.unsigned_abs().max(1)).clamp(2, 16);
@@ -246,9 +246,9 @@ struct Paced<const PACK: bool, const SPARE: usize> {
     level: Level,
 }
 
-impl<const PACK: bool, const SPARE: usize> Job for Paced<PACK, SPARE> {
+impl<const PACK: bool, const SPARE: usize> BlockJob for Paced<PACK, SPARE> {
     #[inline(never)]
-    unsafe fn work(self, block: impl Block) {
+    unsafe fn work(self, block: impl CopiedBlock) {
         let (mut buffer, mut packed) = (self.buffer, self.packed);
         let (count, mut done, mut spare) = (self.level.count, 0, 0);
         // SAFETY: our own memory, and COPY for the block.
@@ -297,7 +297,7 @@ pub(super) unsafe fn nest<const PACK: bool>(buffer: *mut u8, packed: *mut u8, le
                 true => by_length(len, Paced::<PACK, 5> { buffer, packed, level: inner }),
                 false if len <= 16 => by_length(len, Paced::<PACK, 2> { buffer, packed, level: inner }),
                 // Stores enough without spare ones.
-                false => Paced::<PACK, 0> { buffer, packed, level: inner }.work(Words::<8, 4>(len)),
+                false => Paced::<PACK, 0> { buffer, packed, level: inner }.work(WordBlock::<8, 4>(len)),
             }
         }
     }

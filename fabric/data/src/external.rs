@@ -5,7 +5,7 @@ use super::scalar::Scalar;
 
 /// Which way the numbers go.
 #[derive(Clone, Copy)]
-enum Way {
+enum NumberWay {
     Out,
     In,
 }
@@ -24,7 +24,7 @@ impl Form {
     pub unsafe fn pack_external(&self, base: *const u8, count: i64, out: &mut [u8]) -> Option<usize> {
         let size = self.external_size(count).filter(|&size| size <= out.len() as u64)? as usize;
         // SAFETY: the caller's promise for the buffer; `out` holds `size` bytes.
-        unsafe { self.convert(base.cast_mut(), count, out.as_mut_ptr(), Way::Out) };
+        unsafe { self.convert(base.cast_mut(), count, out.as_mut_ptr(), NumberWay::Out) };
         Some(size)
     }
 
@@ -36,7 +36,7 @@ impl Form {
     pub unsafe fn unpack_external(&self, base: *mut u8, count: i64, data: &[u8]) -> Option<usize> {
         let size = self.external_size(count).filter(|&size| size <= data.len() as u64)? as usize;
         // SAFETY: the caller's promise for the buffer; `data` holds `size` bytes and is only read this way.
-        unsafe { self.convert(base, count, data.as_ptr().cast_mut(), Way::In) };
+        unsafe { self.convert(base, count, data.as_ptr().cast_mut(), NumberWay::In) };
         Some(size)
     }
 
@@ -52,7 +52,7 @@ impl Form {
         }
         let whole = count.min(data.len() as i64 / external);
         // SAFETY: the caller's promise for the buffer; `data` holds so many elements and is only read this way.
-        unsafe { self.convert(base, whole, data.as_ptr().cast_mut(), Way::In) };
+        unsafe { self.convert(base, whole, data.as_ptr().cast_mut(), NumberWay::In) };
         if whole == count {
             return (whole * size) as u64;
         }
@@ -62,7 +62,7 @@ impl Form {
             for k in 0..there {
                 let at = base.wrapping_offset(disp.wrapping_add(k * scalar.size()) as isize);
                 // SAFETY: a scalar of the type map, of which the data holds all bytes.
-                unsafe { convert_scalar(scalar, at, rest.as_ptr().cast_mut(), Way::In) };
+                unsafe { convert_scalar(scalar, at, rest.as_ptr().cast_mut(), NumberWay::In) };
                 rest = &rest[scalar.external_size() as usize..];
             }
             bytes += there * scalar.size();
@@ -75,7 +75,7 @@ impl Form {
 
     /// # Safety
     /// Buffer and packed side are valid for the direction and for `count` elements.
-    unsafe fn convert(&self, base: *mut u8, count: i64, packed: *mut u8, way: Way) {
+    unsafe fn convert(&self, base: *mut u8, count: i64, packed: *mut u8, way: NumberWay) {
         let mut packed = packed;
         for i in 0..count {
             let start = i.wrapping_mul(self.extent());
@@ -95,7 +95,7 @@ impl Form {
 ///
 /// # Safety
 /// The memory at `native` and `packed` is valid for one scalar in the direction given.
-unsafe fn convert_scalar(scalar: Scalar, native: *mut u8, packed: *mut u8, way: Way) {
+unsafe fn convert_scalar(scalar: Scalar, native: *mut u8, packed: *mut u8, way: NumberWay) {
     let parts = scalar.components();
     let (size, external) = ((scalar.size() / parts) as usize, (scalar.external_size() / parts) as usize);
     for part in 0..parts as usize {
@@ -104,13 +104,13 @@ unsafe fn convert_scalar(scalar: Scalar, native: *mut u8, packed: *mut u8, way: 
         // SAFETY: `size` and `external` are at most 16 bytes and stay within the scalar.
         unsafe {
             match way {
-                Way::Out => {
+                NumberWay::Out => {
                     std::ptr::copy_nonoverlapping(native, bytes.as_mut_ptr(), size);
                     let value = if is_extended(scalar) { quad_from_x87(bytes) } else { u128::from_le_bytes(bytes) };
                     let big = value.to_be_bytes();
                     std::ptr::copy_nonoverlapping(big[16 - external..].as_ptr(), packed, external);
                 }
-                Way::In => {
+                NumberWay::In => {
                     std::ptr::copy_nonoverlapping(packed, bytes[16 - external..].as_mut_ptr(), external);
                     let value = extended_sign(scalar, u128::from_be_bytes(bytes), external);
                     let little = if is_extended(scalar) { x87_from_quad(value) } else { value.to_le_bytes() };

@@ -3,7 +3,7 @@
 
 use super::arith::{Result, add, mul, sub};
 use super::layout::Layout;
-use super::map::Map;
+use super::map::TypeMap;
 use super::scalar::Scalar;
 
 /// First byte and the byte after the last.
@@ -11,7 +11,7 @@ type Span = (i64, i64);
 
 #[derive(Clone, Debug)]
 pub struct Form {
-    pub(crate) map: Map,
+    pub(crate) map: TypeMap,
     pub(crate) layout: Layout,
     /// First byte of data and the byte after the last; none without data.
     data: Option<Span>,
@@ -31,7 +31,7 @@ pub struct Form {
 impl Form {
     pub fn empty() -> Self {
         Self {
-            map: Map::EMPTY,
+            map: TypeMap::EMPTY,
             layout: Layout::EMPTY,
             data: None,
             room: None,
@@ -51,7 +51,7 @@ impl Form {
     pub fn scalar(scalar: Scalar) -> Self {
         let size = scalar.size();
         Self {
-            map: Map::scalar(0, scalar),
+            map: TypeMap::scalar(0, scalar),
             layout: Layout::run(0, size),
             data: Some((0, size)),
             room: Some((0, size)),
@@ -126,7 +126,7 @@ impl Form {
     /// All members, each at its own displacement.
     pub fn sequence(members: &[Self]) -> Result<Self> {
         Self {
-            map: Map::sequence(members.iter().map(|member| member.map.clone()))?,
+            map: TypeMap::sequence(members.iter().map(|member| member.map.clone()))?,
             layout: Layout::sequence(members.iter().map(|member| member.layout.clone()))?,
             data: members.iter().filter_map(|member| member.data).reduce(hull),
             room: members.iter().filter_map(|member| member.room).reduce(hull),

@@ -13,11 +13,11 @@ pub(crate) struct Layout {
     pub disp: i64,
     /// Bytes of data.
     pub size: i64,
-    pub kind: Kind,
+    pub kind: LayoutKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum LayoutKind {
     Empty,
     /// `size` bytes side by side.
     Run,
@@ -34,40 +34,40 @@ pub(crate) enum Kind {
         body: Arc<Layout>,
     },
     /// Runs anywhere.
-    Blocks(Arc<[Block]>),
+    Blocks(Arc<[LayoutBlock]>),
     /// More than [`FEW`] runs of `block` bytes, within 2 GiB of the layout's displacement.
     Listed {
         block: i64,
         displacements: Arc<[i32]>,
     },
     /// Anything anywhere.
-    Seq(Arc<[Part]>),
+    Seq(Arc<[LayoutPart]>),
 }
 
 /// Up to so many blocks are few.
 pub(crate) const FEW: usize = 16;
 
-/// One run of [`Kind::Blocks`].
+/// One run of [`LayoutKind::Blocks`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct LayoutBlock {
     pub disp: i64,
     pub len: i64,
     pub start: i64,
 }
 
-/// One member of [`Kind::Seq`].
+/// One member of [`LayoutKind::Seq`].
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct LayoutPart {
     pub start: i64,
     pub layout: Layout,
 }
 
 impl Layout {
-    pub const EMPTY: Self = Self { disp: 0, size: 0, kind: Kind::Empty };
+    pub const EMPTY: Self = Self { disp: 0, size: 0, kind: LayoutKind::Empty };
 
     /// `size` bytes at `disp`.
     pub fn run(disp: i64, size: i64) -> Self {
-        if size == 0 { Self::EMPTY } else { Self { disp, size, kind: Kind::Run } }
+        if size == 0 { Self::EMPTY } else { Self { disp, size, kind: LayoutKind::Run } }
     }
 
     pub fn shifted(&self, by: i64) -> Result<Self> {
@@ -84,15 +84,15 @@ impl Layout {
         }
         let size = mul(self.size, count)?;
         let kind = match &self.kind {
-            Kind::Run if stride == self.size => Kind::Run,
-            Kind::Run => Kind::Strided { block: self.size, stride, count },
-            Kind::Strided { block, stride: inner, count: n } if Some(stride) == inner.checked_mul(*n) => {
-                Kind::Strided { block: *block, stride: *inner, count: n * count }
+            LayoutKind::Run if stride == self.size => LayoutKind::Run,
+            LayoutKind::Run => LayoutKind::Strided { block: self.size, stride, count },
+            LayoutKind::Strided { block, stride: inner, count: n } if Some(stride) == inner.checked_mul(*n) => {
+                LayoutKind::Strided { block: *block, stride: *inner, count: n * count }
             }
-            Kind::Loop { count: n, stride: inner, body } if Some(stride) == inner.checked_mul(*n) => {
-                Kind::Loop { count: n * count, stride: *inner, body: body.clone() }
+            LayoutKind::Loop { count: n, stride: inner, body } if Some(stride) == inner.checked_mul(*n) => {
+                LayoutKind::Loop { count: n * count, stride: *inner, body: body.clone() }
             }
-            _ => Kind::Loop { count, stride, body: Arc::new(Self { disp: 0, ..self.clone() }) },
+            _ => LayoutKind::Loop { count, stride, body: Arc::new(Self { disp: 0, ..self.clone() }) },
         };
         Ok(Self { disp: self.disp, size, kind })
     }
@@ -108,14 +108,14 @@ impl Layout {
 
     /// Whether the data is one run.
     pub fn is_run(&self) -> bool {
-        matches!(self.kind, Kind::Run)
+        matches!(self.kind, LayoutKind::Run)
     }
 }
 
 /// Collects the members of a sequence, joining runs that touch.
 #[derive(Default)]
 struct Flat {
-    parts: Vec<Part>,
+    parts: Vec<LayoutPart>,
     size: i64,
     mixed: bool,
 }
@@ -123,9 +123,9 @@ struct Flat {
 impl Flat {
     fn push(&mut self, layout: Layout) -> Result<()> {
         match &layout.kind {
-            Kind::Empty => return Ok(()),
-            Kind::Run => {}
-            Kind::Blocks(blocks) if blocks.len() <= FEW => {
+            LayoutKind::Empty => return Ok(()),
+            LayoutKind::Run => {}
+            LayoutKind::Blocks(blocks) if blocks.len() <= FEW => {
                 for block in blocks.iter() {
                     self.push(Layout::run(add(layout.disp, block.disp)?, block.len))?;
                 }
@@ -142,7 +142,7 @@ impl Flat {
         {
             last.layout.size += layout.size;
         } else {
-            self.parts.push(Part { start, layout });
+            self.parts.push(LayoutPart { start, layout });
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Flat {
             return self.parts.into_iter().next().map_or(Layout::EMPTY, |part| part.layout);
         }
         if self.mixed {
-            return Layout { disp: 0, size, kind: Kind::Seq(self.parts.into()) };
+            return Layout { disp: 0, size, kind: LayoutKind::Seq(self.parts.into()) };
         }
         if let Some(regular) = regular(&self.parts, size) {
             return regular;
@@ -161,32 +161,32 @@ impl Flat {
         if let Some(listed) = listed(&self.parts, size) {
             return listed;
         }
-        let block = |part: Part| Block { disp: part.layout.disp, len: part.layout.size, start: part.start };
-        Layout { disp: 0, size, kind: Kind::Blocks(self.parts.into_iter().map(block).collect()) }
+        let block = |part: LayoutPart| LayoutBlock { disp: part.layout.disp, len: part.layout.size, start: part.start };
+        Layout { disp: 0, size, kind: LayoutKind::Blocks(self.parts.into_iter().map(block).collect()) }
     }
 }
 
 /// The strided form of runs of one length at one distance, if that is what they are.
-fn regular(parts: &[Part], size: i64) -> Option<Layout> {
+fn regular(parts: &[LayoutPart], size: i64) -> Option<Layout> {
     let (first, second) = (&parts[0].layout, &parts[1].layout);
     let stride = second.disp.checked_sub(first.disp)?;
-    let same = |pair: &[Part]| {
+    let same = |pair: &[LayoutPart]| {
         pair[1].layout.size == first.size && pair[1].layout.disp.checked_sub(pair[0].layout.disp) == Some(stride)
     };
     if !parts.windows(2).all(same) {
         return None;
     }
     let count = parts.len() as i64;
-    Some(Layout { disp: first.disp, size, kind: Kind::Strided { block: first.size, stride, count } })
+    Some(Layout { disp: first.disp, size, kind: LayoutKind::Strided { block: first.size, stride, count } })
 }
 
 /// The list of runs of one length, if that is what they are and they lie near enough to each other.
-fn listed(parts: &[Part], size: i64) -> Option<Layout> {
+fn listed(parts: &[LayoutPart], size: i64) -> Option<Layout> {
     let (disp, block) = (parts[0].layout.disp, parts[0].layout.size);
     if parts.len() <= FEW || parts.iter().any(|part| part.layout.size != block) {
         return None;
     }
-    let near = |part: &Part| i32::try_from(part.layout.disp.checked_sub(disp)?).ok();
+    let near = |part: &LayoutPart| i32::try_from(part.layout.disp.checked_sub(disp)?).ok();
     let displacements = parts.iter().map(near).collect::<Option<_>>()?;
-    Some(Layout { disp, size, kind: Kind::Listed { block, displacements } })
+    Some(Layout { disp, size, kind: LayoutKind::Listed { block, displacements } })
 }

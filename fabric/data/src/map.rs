@@ -7,7 +7,7 @@ use super::scalar::Scalar;
 
 /// A type map with its displacement from the buffer's address. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Map {
+pub(crate) struct TypeMap {
     pub disp: i64,
     /// Bytes of data in memory.
     pub size: i64,
@@ -15,35 +15,35 @@ pub(crate) struct Map {
     pub external: i64,
     /// Basic elements.
     pub elements: i64,
-    pub kind: Kind,
+    pub kind: MapKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum MapKind {
     Empty,
     /// `elements` scalars side by side.
     Leaf(Scalar),
     Loop {
         count: i64,
         stride: i64,
-        body: Arc<Map>,
+        body: Arc<TypeMap>,
     },
-    Seq(Arc<[Part]>),
+    Seq(Arc<[SequencePart]>),
 }
 
 /// One member of a sequence with the packed bytes and elements before it.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct SequencePart {
     pub bytes_before: i64,
     pub elements_before: i64,
-    pub map: Map,
+    pub map: TypeMap,
 }
 
-impl Map {
-    pub const EMPTY: Self = Self { disp: 0, size: 0, external: 0, elements: 0, kind: Kind::Empty };
+impl TypeMap {
+    pub const EMPTY: Self = Self { disp: 0, size: 0, external: 0, elements: 0, kind: MapKind::Empty };
 
     pub fn scalar(disp: i64, scalar: Scalar) -> Self {
-        Self { disp, size: scalar.size(), external: scalar.external_size(), elements: 1, kind: Kind::Leaf(scalar) }
+        Self { disp, size: scalar.size(), external: scalar.external_size(), elements: 1, kind: MapKind::Leaf(scalar) }
     }
 
     pub fn shifted(&self, by: i64) -> Result<Self> {
@@ -58,8 +58,8 @@ impl Map {
             return Ok(self.clone());
         }
         let kind = match self.kind {
-            Kind::Leaf(scalar) if stride == self.size => Kind::Leaf(scalar),
-            _ => Kind::Loop { count, stride, body: Arc::new(Self { disp: 0, ..self.clone() }) },
+            MapKind::Leaf(scalar) if stride == self.size => MapKind::Leaf(scalar),
+            _ => MapKind::Loop { count, stride, body: Arc::new(Self { disp: 0, ..self.clone() }) },
         };
         Ok(Self {
             disp: self.disp,
@@ -74,7 +74,7 @@ impl Map {
         let (mut size, mut external, mut elements) = (0, 0, 0);
         let mut parts = Vec::new();
         for map in maps.filter(|map| map.elements > 0) {
-            let part = Part { bytes_before: size, elements_before: elements, map };
+            let part = SequencePart { bytes_before: size, elements_before: elements, map };
             size = add(size, part.map.size)?;
             external = add(external, part.map.external)?;
             elements = add(elements, part.map.elements)?;
@@ -83,20 +83,20 @@ impl Map {
         Ok(match parts.len() {
             0 => Self::EMPTY,
             1 => parts.remove(0).map,
-            _ => Self { disp: 0, size, external, elements, kind: Kind::Seq(parts.into()) },
+            _ => Self { disp: 0, size, external, elements, kind: MapKind::Seq(parts.into()) },
         })
     }
 
     /// How many whole basic elements the first `bytes` of the data make; none when an element is cut.
     pub fn elements_in(&self, bytes: i64) -> Option<i64> {
         match &self.kind {
-            Kind::Empty => (bytes == 0).then_some(0),
-            Kind::Leaf(scalar) => (bytes % scalar.size() == 0).then_some(bytes / scalar.size()),
-            Kind::Loop { body, .. } => {
+            MapKind::Empty => (bytes == 0).then_some(0),
+            MapKind::Leaf(scalar) => (bytes % scalar.size() == 0).then_some(bytes / scalar.size()),
+            MapKind::Loop { body, .. } => {
                 let whole = bytes / body.size;
                 Some(whole * body.elements + body.elements_in(bytes % body.size)?)
             }
-            Kind::Seq(parts) => {
+            MapKind::Seq(parts) => {
                 let at = parts.partition_point(|part| part.bytes_before <= bytes) - 1;
                 let part = &parts[at];
                 Some(part.elements_before + part.map.elements_in(bytes - part.bytes_before)?)
@@ -107,10 +107,12 @@ impl Map {
     /// How many bytes the first `elements` basic elements take.
     pub fn bytes_of(&self, elements: i64) -> i64 {
         match &self.kind {
-            Kind::Empty => 0,
-            Kind::Leaf(scalar) => elements * scalar.size(),
-            Kind::Loop { body, .. } => elements / body.elements * body.size + body.bytes_of(elements % body.elements),
-            Kind::Seq(parts) => {
+            MapKind::Empty => 0,
+            MapKind::Leaf(scalar) => elements * scalar.size(),
+            MapKind::Loop { body, .. } => {
+                elements / body.elements * body.size + body.bytes_of(elements % body.elements)
+            }
+            MapKind::Seq(parts) => {
                 let at = parts.partition_point(|part| part.elements_before <= elements) - 1;
                 let part = &parts[at];
                 part.bytes_before + part.map.bytes_of(elements - part.elements_before)
@@ -122,14 +124,14 @@ impl Map {
     pub fn visit(&self, base: i64, visit: &mut impl FnMut(Scalar, i64, i64)) {
         let at = base.wrapping_add(self.disp);
         match &self.kind {
-            Kind::Empty => {}
-            Kind::Leaf(scalar) => visit(*scalar, at, self.elements),
-            Kind::Loop { count, stride, body } => {
+            MapKind::Empty => {}
+            MapKind::Leaf(scalar) => visit(*scalar, at, self.elements),
+            MapKind::Loop { count, stride, body } => {
                 for i in 0..*count {
                     body.visit(at.wrapping_add(i.wrapping_mul(*stride)), visit);
                 }
             }
-            Kind::Seq(parts) => {
+            MapKind::Seq(parts) => {
                 for part in parts.iter() {
                     part.map.visit(at, visit);
                 }

@@ -2,8 +2,8 @@
 
 use super::copy::{self, Level};
 use super::form::Form;
-use super::layout::{Block, FEW};
-use super::walk::{self, Sink, Steps};
+use super::layout::{FEW, LayoutBlock};
+use super::walk::{self, RunSink, Steps};
 
 /// What is gone through block by block lies within so many bytes.
 const NEAR: u64 = 8192;
@@ -23,7 +23,7 @@ impl<const PACK: bool> Mover<PACK> {
     }
 }
 
-impl<const PACK: bool> Sink for Mover<PACK> {
+impl<const PACK: bool> RunSink for Mover<PACK> {
     #[inline]
     unsafe fn run(&mut self, at: *mut u8, len: usize) {
         // SAFETY: WALK for the run; the packed side has or holds the range that is walked.
@@ -48,7 +48,7 @@ impl<const PACK: bool> Sink for Mover<PACK> {
 
     /// One block after the other for some copies at a time, which stay in the first cache meanwhile.
     #[inline]
-    unsafe fn repeated(&mut self, at: *mut u8, list: &[Block], size: usize, copies: Steps) {
+    unsafe fn repeated(&mut self, at: *mut u8, list: &[LayoutBlock], size: usize, copies: Steps) {
         let together = (NEAR / copies.stride.unsigned_abs().max(1)).min(128) as usize;
         if copies.count < FEW || together < FEW {
             // SAFETY: handed on.
@@ -72,7 +72,7 @@ impl<const PACK: bool> Sink for Mover<PACK> {
 /// Calls a function for every run.
 struct Visit<F>(F);
 
-impl<F: FnMut(*mut u8, usize)> Sink for Visit<F> {
+impl<F: FnMut(*mut u8, usize)> RunSink for Visit<F> {
     unsafe fn run(&mut self, at: *mut u8, len: usize) {
         (self.0)(at, len);
     }

@@ -5,7 +5,7 @@
 //! SAFETY invariant WALK, which every unsafe function here relies on: the memory that `base`, the layout and the count describe is
 //! the caller's, valid for what the sink does with it, and the range lies within the packed size.
 
-use super::layout::{Block, FEW, Kind, Layout};
+use super::layout::{FEW, Layout, LayoutBlock, LayoutKind};
 
 /// So many, so many bytes apart.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ impl Steps {
 
 /// Takes the runs in packed order; it keeps its own position in the packed bytes. Where many are told at once, the
 /// packed order is that of the provided function; in which order they are used is the sink's own affair.
-pub(crate) trait Sink {
+pub(crate) trait RunSink {
     /// # Safety
     /// `len` bytes at `at` are valid for what the sink does (invariant WALK).
     unsafe fn run(&mut self, at: *mut u8, len: usize);
@@ -56,7 +56,7 @@ pub(crate) trait Sink {
     ///
     /// # Safety
     /// As `run`, for each block of each copy.
-    unsafe fn repeated(&mut self, at: *mut u8, list: &[Block], _size: usize, copies: Steps) {
+    unsafe fn repeated(&mut self, at: *mut u8, list: &[LayoutBlock], _size: usize, copies: Steps) {
         // SAFETY: handed on.
         unsafe { one_by_one(self, at, list, copies) };
     }
@@ -65,8 +65,8 @@ pub(crate) trait Sink {
 /// Copies of a few blocks, in packed order.
 ///
 /// # Safety
-/// As [`Sink::repeated`].
-pub(crate) unsafe fn one_by_one<S: Sink + ?Sized>(sink: &mut S, at: *mut u8, list: &[Block], copies: Steps) {
+/// As [`RunSink::repeated`].
+pub(crate) unsafe fn one_by_one<S: RunSink + ?Sized>(sink: &mut S, at: *mut u8, list: &[LayoutBlock], copies: Steps) {
     for place in copies.places(at) {
         for block in list {
             // SAFETY: WALK; each block is one of those that the caller vouches for.
@@ -79,7 +79,7 @@ pub(crate) unsafe fn one_by_one<S: Sink + ?Sized>(sink: &mut S, at: *mut u8, lis
 ///
 /// # Safety
 /// Invariant WALK.
-pub(crate) unsafe fn copies<S: Sink>(
+pub(crate) unsafe fn copies<S: RunSink>(
     layout: &Layout,
     extent: i64,
     base: *mut u8,
@@ -95,12 +95,12 @@ pub(crate) unsafe fn copies<S: Sink>(
     // SAFETY: WALK is handed on unchanged: each form below describes the same bytes.
     unsafe {
         match layout.kind {
-            Kind::Empty => {}
-            Kind::Run if count == 1 || extent == layout.size => {
+            LayoutKind::Empty => {}
+            LayoutKind::Run if count == 1 || extent == layout.size => {
                 sink.run(at.wrapping_offset(from as isize), (to - from) as usize);
             }
-            Kind::Run => strided(at, layout.size, extent, from, to, sink),
-            Kind::Strided { block, stride, count: n } if extent == stride.wrapping_mul(n) => {
+            LayoutKind::Run => strided(at, layout.size, extent, from, to, sink),
+            LayoutKind::Strided { block, stride, count: n } if extent == stride.wrapping_mul(n) => {
                 strided(at, block, stride, from, to, sink);
             }
             _ => looped(base, layout, extent, from, to, sink),
@@ -110,18 +110,18 @@ pub(crate) unsafe fn copies<S: Sink>(
 
 /// # Safety
 /// Invariant WALK.
-unsafe fn part<S: Sink>(layout: &Layout, base: *mut u8, from: i64, to: i64, sink: &mut S) {
+unsafe fn part<S: RunSink>(layout: &Layout, base: *mut u8, from: i64, to: i64, sink: &mut S) {
     let at = base.wrapping_offset(layout.disp as isize);
     // SAFETY: WALK is handed on: every callee covers the same bytes or the part of them in its range.
     unsafe {
         match &layout.kind {
-            Kind::Empty => {}
-            Kind::Run => sink.run(at.wrapping_offset(from as isize), (to - from) as usize),
-            Kind::Strided { block, stride, .. } => strided(at, *block, *stride, from, to, sink),
-            Kind::Loop { stride, body, .. } => looped(at, body, *stride, from, to, sink),
-            Kind::Blocks(list) => blocks(list, at, from, to, sink),
-            Kind::Listed { block, displacements } => listed(at, *block, displacements, from, to, sink),
-            Kind::Seq(parts) => {
+            LayoutKind::Empty => {}
+            LayoutKind::Run => sink.run(at.wrapping_offset(from as isize), (to - from) as usize),
+            LayoutKind::Strided { block, stride, .. } => strided(at, *block, *stride, from, to, sink),
+            LayoutKind::Loop { stride, body, .. } => looped(at, body, *stride, from, to, sink),
+            LayoutKind::Blocks(list) => blocks(list, at, from, to, sink),
+            LayoutKind::Listed { block, displacements } => listed(at, *block, displacements, from, to, sink),
+            LayoutKind::Seq(parts) => {
                 let first = parts.partition_point(|part| part.start <= from) - 1;
                 for member in &parts[first..] {
                     if member.start >= to {
@@ -139,7 +139,7 @@ unsafe fn part<S: Sink>(layout: &Layout, base: *mut u8, from: i64, to: i64, sink
 ///
 /// # Safety
 /// Invariant WALK.
-unsafe fn looped<S: Sink>(base: *mut u8, body: &Layout, stride: i64, from: i64, to: i64, sink: &mut S) {
+unsafe fn looped<S: RunSink>(base: *mut u8, body: &Layout, stride: i64, from: i64, to: i64, sink: &mut S) {
     let place = |i: i64| base.wrapping_offset(i.wrapping_mul(stride) as isize);
     let (mut i, offset) = divide(from, body.size);
     let mut done = from;
@@ -163,16 +163,16 @@ unsafe fn looped<S: Sink>(base: *mut u8, body: &Layout, stride: i64, from: i64, 
 ///
 /// # Safety
 /// Invariant WALK.
-unsafe fn whole_copies<S: Sink>(base: *mut u8, body: &Layout, stride: i64, first: i64, count: i64, sink: &mut S) {
+unsafe fn whole_copies<S: RunSink>(base: *mut u8, body: &Layout, stride: i64, first: i64, count: i64, sink: &mut S) {
     let base = base.wrapping_offset(first.wrapping_mul(stride) as isize);
     let (at, copies) = (base.wrapping_offset(body.disp as isize), Steps { count: count as usize, stride });
     // SAFETY: WALK; the copies are within the range that the caller divided.
     unsafe {
         match &body.kind {
-            Kind::Strided { block, stride, count } => {
+            LayoutKind::Strided { block, stride, count } => {
                 sink.nest(at, *block as usize, copies, Steps { count: *count as usize, stride: *stride });
             }
-            Kind::Blocks(list) if list.len() <= FEW => sink.repeated(at, list, body.size as usize, copies),
+            LayoutKind::Blocks(list) if list.len() <= FEW => sink.repeated(at, list, body.size as usize, copies),
             _ => copies.places(base).for_each(|place| part(body, place, 0, body.size, sink)),
         }
     }
@@ -180,7 +180,7 @@ unsafe fn whole_copies<S: Sink>(base: *mut u8, body: &Layout, stride: i64, first
 
 /// # Safety
 /// Invariant WALK.
-unsafe fn strided<S: Sink>(base: *mut u8, block: i64, stride: i64, from: i64, to: i64, sink: &mut S) {
+unsafe fn strided<S: RunSink>(base: *mut u8, block: i64, stride: i64, from: i64, to: i64, sink: &mut S) {
     let place = |i: i64| base.wrapping_offset(i.wrapping_mul(stride) as isize);
     let (mut i, offset) = divide(from, block);
     let mut done = from;
@@ -204,7 +204,7 @@ unsafe fn strided<S: Sink>(base: *mut u8, block: i64, stride: i64, from: i64, to
 
 /// # Safety
 /// Invariant WALK.
-unsafe fn blocks<S: Sink>(list: &[Block], base: *mut u8, from: i64, to: i64, sink: &mut S) {
+unsafe fn blocks<S: RunSink>(list: &[LayoutBlock], base: *mut u8, from: i64, to: i64, sink: &mut S) {
     let first = list.partition_point(|block| block.start <= from) - 1;
     for block in &list[first..] {
         if block.start >= to {
@@ -219,7 +219,7 @@ unsafe fn blocks<S: Sink>(list: &[Block], base: *mut u8, from: i64, to: i64, sin
 
 /// # Safety
 /// Invariant WALK.
-unsafe fn listed<S: Sink>(base: *mut u8, block: i64, displacements: &[i32], from: i64, to: i64, sink: &mut S) {
+unsafe fn listed<S: RunSink>(base: *mut u8, block: i64, displacements: &[i32], from: i64, to: i64, sink: &mut S) {
     let place = |i: i64| base.wrapping_offset(displacements[i as usize] as isize);
     let (mut i, offset) = divide(from, block);
     let mut done = from;

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::fd::IntoRawFd;
 use std::time::Instant;
-use weft_device::xdp::{Lane, LaneState, Lanes, Route, SharedLane};
+use weft_device::xdp::{Lane, LaneRoute, LaneState, Lanes, SharedLane};
 
 const SHORT: usize = 64;
 const LONG: usize = 1472;
@@ -31,7 +31,7 @@ trait Way: Send {
     fn receive(&mut self, handle: &mut dyn FnMut(&[u8]));
 }
 
-struct ByLane(Lane, Route);
+struct ByLane(Lane, LaneRoute);
 
 impl Way for ByLane {
     fn send(&mut self, bytes: &[u8]) -> bool {
@@ -51,7 +51,7 @@ impl Way for ByLane {
     }
 }
 
-struct ByShared(SharedLane, Box<LaneState>, Option<Route>);
+struct ByShared(SharedLane, Box<LaneState>, Option<LaneRoute>);
 
 impl ByShared {
     fn new(lanes: &mut Lanes, number: u32) -> Self {
@@ -323,12 +323,12 @@ fn main() {
         greet(from, to, 0);
         let mut route = None;
         while route.is_none() {
-            lanes[to].receive(|frame| route = Some(Route::learn(&frame.ends)));
+            lanes[to].receive(|frame| route = Some(LaneRoute::learn(&frame.ends)));
         }
         greet(from, to, 1);
         let ByShared(lane, state, way) = &mut shared[to];
         while way.is_none() {
-            lane.receive(state, |ends, _| *way = Some(Route::learn(ends)));
+            lane.receive(state, |ends, _| *way = Some(LaneRoute::learn(ends)));
         }
         route.expect("just learned")
     });

@@ -239,13 +239,13 @@ pub fn hand_on<S: Sink>(
 
 /// Memory into which bytes may be received, one at least.
 #[derive(Debug)]
-pub struct Room<'a> {
+pub struct ReceiveRoom<'a> {
     at: *mut u8,
     bytes: usize,
     _lives: PhantomData<&'a mut u8>,
 }
 
-impl Room<'_> {
+impl ReceiveRoom<'_> {
     /// `None` for no bytes.
     ///
     /// # Safety
@@ -272,7 +272,7 @@ pub trait Sink {
 
     /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there is one. What
     /// is received there is handed on as any other part.
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
+    fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         let _ = from;
         None
     }

@@ -36,8 +36,8 @@ pub fn is_slow_for_the_kernel(from: usize, to: usize) -> bool {
 /// How long the processor's instruction takes for two pages, so far ahead of their place, in ticks of the clock; the least of
 /// some tries.
 fn time_of_copies(ahead: usize) -> u64 {
-    let from = Buffer::new(3 * PAGE_BYTES);
-    let mut to = Buffer::new(4 * PAGE_BYTES);
+    let from = CopyBuffer::new(3 * PAGE_BYTES);
+    let mut to = CopyBuffer::new(4 * PAGE_BYTES);
     let skew = (from.as_ptr() as usize).wrapping_sub(to.as_ptr() as usize) % PAGE_BYTES + ahead;
     let tries = (0..4).map(|_| {
         let begin = sys::ticks();
@@ -84,13 +84,13 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
 }
 
 /// Bytes that begin with a cache line, for the kernel to copy into. Memory that is never written to costs nothing.
-pub struct Buffer {
+pub struct CopyBuffer {
     bytes: Box<[u8]>,
     start: usize,
     length: usize,
 }
 
-impl Buffer {
+impl CopyBuffer {
     pub fn new(length: usize) -> Self {
         let bytes = vec![0; length + ALIGNMENT].into_boxed_slice();
         let start = bytes.as_ptr().align_offset(ALIGNMENT);
@@ -98,7 +98,7 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for CopyBuffer {
     type Target = [u8];
 
     #[inline]
@@ -107,7 +107,7 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for CopyBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.length]
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_buffer_begins_with_a_cache_line_and_has_all_its_bytes() {
         for length in [0, 1, 100, 1 << 20] {
-            let mut buffer = Buffer::new(length);
+            let mut buffer = CopyBuffer::new(length);
             assert_eq!((buffer.len(), buffer.as_ptr() as usize % ALIGNMENT), (length, 0));
             buffer.fill(7);
             assert!(buffer.iter().all(|byte| *byte == 7));

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A socket on which a descriptor can be fetched.
-pub struct Offer {
+pub struct DescriptorOffer {
     listener: UnixListener,
     name: String,
 }
 
-impl Offer {
+impl DescriptorOffer {
     /// Opens a socket under a random name.
     pub fn new() -> io::Result<Self> {
         let random = || kernel::true_random().ok_or_else(|| io::Error::other("the system gives no random numbers"));
@@ -120,7 +120,7 @@ mod tests {
         let memory = Memory::create(c"weft-test", 4096).expect("memfd");
         // SAFETY: inside the memory.
         unsafe { memory.at(7, 1).write(9) };
-        let offer = Offer::new().expect("offer");
+        let offer = DescriptorOffer::new().expect("offer");
         let name = offer.name().to_owned();
         std::thread::scope(|scope| {
             for member in 1..4 {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_member_that_does_not_exist_is_turned_away() {
-        let offer = Offer::new().expect("offer");
+        let offer = DescriptorOffer::new().expect("offer");
         let name = offer.name().to_owned();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn who_does_not_come_is_named() {
-        let offer = Offer::new().expect("offer");
+        let offer = DescriptorOffer::new().expect("offer");
         let error = offer.serve(std::io::stdin().as_fd(), 3, Duration::ZERO).expect_err("nobody came");
         assert!(error.to_string().contains("rank 1"), "{error}");
     }

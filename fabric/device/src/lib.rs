@@ -55,8 +55,8 @@ mod conformance;
 extern crate self as weft_device;
 
 #[cfg(not(loom))]
-pub use probe::{Report, probe};
+pub use probe::{ProbeReport, probe};
 
 pub use contract::{
-    Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Room, Sink, bytes_of, hand_on, words_of,
+    Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, ReceiveRoom, Sink, bytes_of, hand_on, words_of,
 };

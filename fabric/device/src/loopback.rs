@@ -11,14 +11,14 @@ const QUEUE_PACKETS: usize = 64;
 /// Largest bulk payload of one packet, bytes.
 const LARGEST_PACKET: usize = 4096;
 
-struct Stored {
+struct LoopedPacket {
     head: Head,
     inline_bytes: usize,
     words: [u64; INLINE_WORDS],
     bulk: Option<Vec<u8>>,
 }
 
-type Queue = Arc<Mutex<VecDeque<Stored>>>;
+type Queue = Arc<Mutex<VecDeque<LoopedPacket>>>;
 
 /// One endpoint of a loopback network.
 pub struct Loopback {
@@ -48,7 +48,7 @@ impl Loopback {
         self.me as u32
     }
 
-    fn push(&mut self, to: u32, packet: impl FnOnce() -> Stored) -> bool {
+    fn push(&mut self, to: u32, packet: impl FnOnce() -> LoopedPacket) -> bool {
         let mut queue = self.outgoing[to as usize].lock().expect("no holder panics");
         if queue.len() >= QUEUE_PACKETS {
             return false;
@@ -65,7 +65,7 @@ impl Device for Loopback {
         let sent = self.push(to, || {
             // SAFETY: the caller's promise; an empty range may come with any pointer.
             let bytes = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
-            Stored { head, inline_bytes: length, words: words_of(bytes), bulk: None }
+            LoopedPacket { head, inline_bytes: length, words: words_of(bytes), bulk: None }
         });
         if sent { Posted::Sent(0) } else { Posted::Full }
     }
@@ -78,7 +78,7 @@ impl Device for Loopback {
             words[INLINE_WORDS - 1] = piece as u64;
             // SAFETY: piece <= length, readable by the caller's promise.
             let bytes = unsafe { std::slice::from_raw_parts(data, piece) }.to_vec();
-            Stored { head, inline_bytes: control.len() * 8, words, bulk: Some(bytes) }
+            LoopedPacket { head, inline_bytes: control.len() * 8, words, bulk: Some(bytes) }
         });
         if sent { Posted::Sent(piece) } else { Posted::Full }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One device and whether it can be used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ProbeReport {
     pub name: &'static str,
     pub usable: bool,
     /// Why, one line each.
@@ -17,31 +17,31 @@ pub struct Report {
 }
 
 /// Tries every device. Forks two short-lived processes, so the caller should have one thread.
-pub fn probe() -> Vec<Report> {
+pub fn probe() -> Vec<ProbeReport> {
     let loopback = "between endpoints of one process; the reference for tests".to_owned();
-    vec![shm(), xdp(), udp(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
+    vec![shm(), xdp(), udp(), tcp(), ProbeReport { name: "loopback", usable: true, reasons: vec![loopback] }]
 }
 
 /// Whether two sockets of this host reach each other.
-fn tcp() -> Report {
+fn tcp() -> ProbeReport {
     let tried =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| TcpStream::connect(listener.local_addr()?));
     let reason = match &tried {
         Ok(_) => "between hosts, and inside one where shared memory is not wanted".to_owned(),
         Err(error) => format!("no connection on the loopback interface: {error}"),
     };
-    Report { name: "tcp", usable: tried.is_ok(), reasons: vec![reason] }
+    ProbeReport { name: "tcp", usable: tried.is_ok(), reasons: vec![reason] }
 }
 
 /// Whether an agent that runs as this process does could make lanes, and on which interfaces.
-fn xdp() -> Report {
+fn xdp() -> ProbeReport {
     let tried = xdp::permitted().map_err(|cause| cause.to_string());
     let interfaces = tried.and_then(|()| xdp::interfaces().map_err(|cause| format!("no list of interfaces: {cause}")));
     let interfaces = match interfaces {
-        Err(reason) => return Report { name: "xdp", usable: false, reasons: vec![reason] },
+        Err(reason) => return ProbeReport { name: "xdp", usable: false, reasons: vec![reason] },
         Ok(interfaces) => interfaces,
     };
-    let mut report = Report { name: "xdp", usable: false, reasons: Vec::new() };
+    let mut report = ProbeReport { name: "xdp", usable: false, reasons: Vec::new() };
     for interface in interfaces.iter().filter(|interface| interface.hardware.is_some()) {
         report.reasons.push(match xdp::look(interface) {
             Ok((_, facts)) if facts.queues > 1 => {
@@ -59,7 +59,7 @@ fn xdp() -> Report {
 }
 
 /// Whether a datagram reaches another socket of this host.
-fn udp() -> Report {
+fn udp() -> ProbeReport {
     let tried = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
         socket.send_to(b"weft", socket.local_addr()?)?;
         sys::wait_readable(&socket, Duration::from_secs(1))
@@ -69,16 +69,20 @@ fn udp() -> Report {
         Ok(false) => (false, "a datagram on the loopback interface does not arrive".to_owned()),
         Err(error) => (false, format!("no datagrams on the loopback interface: {error}")),
     };
-    Report { name: "udp", usable, reasons: vec![reason] }
+    ProbeReport { name: "udp", usable, reasons: vec![reason] }
 }
 
-fn shm() -> Report {
+fn shm() -> ProbeReport {
     let memory = Memory::create(c"weft-probe", 4096).and_then(|memory| memory.populate(0, 4096));
     if let Err(error) = memory {
         let reason = format!("no anonymous shared memory (memfd_create): {error}");
-        return Report { name: "shm", usable: false, reasons: vec![reason] };
+        return ProbeReport { name: "shm", usable: false, reasons: vec![reason] };
     }
-    Report { name: "shm", usable: true, reasons: vec!["sealed anonymous memory (memfd)".into(), barrier(), copy()] }
+    ProbeReport {
+        name: "shm",
+        usable: true,
+        reasons: vec!["sealed anonymous memory (memfd)".into(), barrier(), copy()],
+    }
 }
 
 fn barrier() -> String {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-pub use crate::kernel::{Identity, now as now_ns, yield_core};
+pub use crate::kernel::{FileIdentity, now as now_ns, yield_core};
 
 /// A clock that is cheaper to read, for short spans that need not be exact: it has one to four ticks in a nanosecond, or
 /// on machines with a slow one fewer.
@@ -331,7 +331,7 @@ fn in_pipe(number: RawFd) -> i32 {
 }
 
 /// What a descriptor leads to; `None` if it is not open.
-pub fn identity(descriptor: BorrowedFd<'_>) -> Option<Identity> {
+pub fn identity(descriptor: BorrowedFd<'_>) -> Option<FileIdentity> {
     kernel::identity(descriptor.as_raw_fd())
 }
 

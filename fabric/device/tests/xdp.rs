@@ -15,7 +15,7 @@ use cable::{Cable, LIMIT, lane, port, v4, v6};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Instant;
-use weft_device::xdp::{BATCH, Ends, Lane, Lanes, Route, Unusable};
+use weft_device::xdp::{BATCH, Ends, Lane, LaneRoute, Lanes, Unusable};
 use weft_wire::settings::XdpMode;
 
 /// Bytes that tell where they belong.
@@ -23,7 +23,7 @@ fn pattern(number: u32, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number as usize * 31 + at * 7 + (at >> 8)) as u8).collect()
 }
 
-fn send(lane: &mut Lane, route: &Route, bytes: &[u8]) -> bool {
+fn send(lane: &mut Lane, route: &LaneRoute, bytes: &[u8]) -> bool {
     let sent = lane.send(route, |place| {
         place[..bytes.len()].copy_from_slice(bytes);
         bytes.len()
@@ -84,13 +84,13 @@ impl Both {
     }
 
     /// The ways from the first to the second and back, learned from datagrams that sockets have sent.
-    fn routes(&mut self, address: fn(u8, u16) -> SocketAddr) -> [Route; 2] {
+    fn routes(&mut self, address: fn(u8, u16) -> SocketAddr) -> [LaneRoute; 2] {
         let ports = self.ports();
         [(1, 0, 1), (0, 1, 2)].map(|(from, to, host)| {
             self.sockets[from].send_to(b"hello", address(host, ports[to])).expect("sent");
             let (ends, payload) = next(&mut self.lanes[to]);
             assert_eq!((&payload[..], ends.from.port()), (&b"hello"[..], ports[from]));
-            Route::learn(&ends)
+            LaneRoute::learn(&ends)
         })
     }
 }
@@ -122,11 +122,11 @@ fn every_length_goes_both_ways(both: &mut Both) {
         both.sockets[0].send_to(b"first", address(2, ports[1])).expect("sent");
         let (ends, payload) = next(&mut both.lanes[1]);
         assert_eq!(payload, b"first");
-        let there = Route::learn(&ends);
+        let there = LaneRoute::learn(&ends);
         assert!(send(&mut both.lanes[1], &there, b"answer") && both.lanes[1].flush());
         let (ends, payload) = next(&mut both.lanes[0]);
         assert_eq!((payload.as_slice(), ends.from.port(), ends.to.port()), (&b"answer"[..], ports[1], ports[0]));
-        let routes = [Route::learn(&ends), there];
+        let routes = [LaneRoute::learn(&ends), there];
         let most = both.lanes[0].largest_payload(&routes[0]);
         assert_eq!(most, 1514 - routes[0].header_bytes());
         for number in 0..2000u32 {
@@ -209,7 +209,7 @@ fn check_later(last: Option<u32>, payload: &[u8]) -> Option<u32> {
 
 /// Sends until it arrives, since a cable on which others send may drop it. What else comes is for `other`, but what was
 /// sent here and came twice.
-fn deliver(from: &mut Lane, to: &mut Lane, route: &Route, bytes: &[u8], mut other: impl FnMut(&[u8])) {
+fn deliver(from: &mut Lane, to: &mut Lane, route: &LaneRoute, bytes: &[u8], mut other: impl FnMut(&[u8])) {
     let begin = Instant::now();
     let mut arrived = false;
     while !arrived {

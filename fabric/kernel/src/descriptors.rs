@@ -167,12 +167,12 @@ pub fn stat(descriptor: RawFd) -> Option<libc::stat> {
 
 /// Which file, socket or memory it is, also under another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct FileIdentity {
     device: u64,
     file: u64,
 }
 
 /// What a descriptor leads to; `None` if it is not open.
-pub fn identity(descriptor: RawFd) -> Option<Identity> {
-    stat(descriptor).map(|stat| Identity { device: stat.st_dev, file: stat.st_ino })
+pub fn identity(descriptor: RawFd) -> Option<FileIdentity> {
+    stat(descriptor).map(|stat| FileIdentity { device: stat.st_dev, file: stat.st_ino })
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 const EVENTS: usize = 64;
 
 /// Each descriptor in it has a key.
-pub struct Set(Descriptor);
+pub struct DescriptorSet(Descriptor);
 
-impl Set {
+impl DescriptorSet {
     /// # Errors
     /// There are too few descriptors.
     pub fn new() -> io::Result<Self> {
@@ -74,7 +74,7 @@ impl Set {
 }
 
 /// Readable when something in the set is ready.
-impl AsRawFd for Set {
+impl AsRawFd for DescriptorSet {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
     use std::io::{Write, pipe};
 
-    fn keys(set: &Set, limit: Duration) -> Vec<u64> {
+    fn keys(set: &DescriptorSet, limit: Duration) -> Vec<u64> {
         set.wait(Some(limit)).expect("a set").map(|(key, _)| key).collect()
     }
 
     #[test]
     fn a_set_tells_the_keys_of_what_is_ready() {
-        let set = Set::new().expect("a set");
+        let set = DescriptorSet::new().expect("a set");
         let [(one, _keeps), (other, mut writer)] = [(); 2].map(|()| pipe().expect("a pipe"));
         set.add(&one, 1).and_then(|()| set.add(&other, u64::MAX)).expect("watched");
         assert_eq!(keys(&set, Duration::ZERO), []);

@@ -1,6 +1,6 @@
 //! The loop of a process that serves many descriptors.
 
-use crate::epoll::Set;
+use crate::epoll::DescriptorSet;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A token names one file for as long as the loop lives: a new one under the number of one that was closed has another
 /// token, since nobody is told of a close.
 pub struct EventLoop<T> {
-    set: Set,
+    set: DescriptorSet,
     /// What is to be waited for in the next turn, with the events.
     asked: Vec<(RawFd, i16, T)>,
     /// What the set watches, and what it cannot watch.
@@ -35,7 +35,7 @@ impl<T: Copy + PartialEq> EventLoop<T> {
     /// # Errors
     /// There are too few descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { set: Set::new()?, asked: Vec::new(), known: HashMap::new(), serial: 0 })
+        Ok(Self { set: DescriptorSet::new()?, asked: Vec::new(), known: HashMap::new(), serial: 0 })
     }
 
     /// In the next turn these events (`POLLIN` and others) of this descriptor are waited for, and its end. A descriptor is
@@ -68,7 +68,7 @@ impl<T: Copy + PartialEq> EventLoop<T> {
         if has_strangers {
             // What is closed here and open in another process cannot be taken out of a set.
             self.known.clear();
-            self.set = Set::new()?;
+            self.set = DescriptorSet::new()?;
         }
         Ok(answer)
     }

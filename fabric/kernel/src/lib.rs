@@ -26,10 +26,10 @@ mod waiting;
 
 pub use call::{call, checked};
 pub use descriptors::{
-    Descriptor, Identity, await_events, close, close_all_but, control, identity, is_hung_up, limits, out_of_the_way,
-    set_limits, set_lock, stat,
+    Descriptor, FileIdentity, await_events, close, close_all_but, control, identity, is_hung_up, limits,
+    out_of_the_way, set_limits, set_lock, stat,
 };
-pub use epoll::Set;
+pub use epoll::DescriptorSet;
 pub use event_loop::EventLoop;
 pub use memory::{
     forget, is_sealed, map_over, map_private, map_shared, may_have_file_of, memory_with, sealable_memory, sealed_bytes,

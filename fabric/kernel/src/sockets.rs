@@ -117,14 +117,14 @@ pub fn peer(socket: RawFd) -> io::Result<libc::ucred> {
 /// Room for a control message with one descriptor. To the byte: of more descriptors than that the kernel would put a second
 /// one into the padding.
 #[repr(C)]
-struct Control {
+struct DescriptorMessage {
     header: libc::cmsghdr,
     descriptor: RawFd,
 }
 
-const CONTROL_BYTES: usize = std::mem::offset_of!(Control, descriptor) + size_of::<RawFd>();
+const CONTROL_BYTES: usize = std::mem::offset_of!(DescriptorMessage, descriptor) + size_of::<RawFd>();
 
-impl Control {
+impl DescriptorMessage {
     fn new(descriptor: RawFd) -> Self {
         // SAFETY: plain data, for which zero is a value.
         let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
@@ -136,7 +136,7 @@ impl Control {
 }
 
 /// A message of these bytes, with a control message if there is one.
-fn message(part: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr {
+fn message(part: &mut libc::iovec, control: Option<&mut DescriptorMessage>) -> libc::msghdr {
     // SAFETY: plain data, for which zero is a value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = part;
@@ -151,7 +151,7 @@ fn message(part: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghd
 /// Sends one packet, with a descriptor if there is one, without waiting.
 pub fn send_packet(socket: RawFd, packet: &[u8], descriptor: Option<RawFd>) -> io::Result<()> {
     let mut part = libc::iovec { iov_base: packet.as_ptr() as *mut libc::c_void, iov_len: packet.len() };
-    let mut control = descriptor.map(Control::new);
+    let mut control = descriptor.map(DescriptorMessage::new);
     let message = message(&mut part, control.as_mut());
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: all that the message points at lives across the call; the kernel only reads it.
@@ -161,7 +161,7 @@ pub fn send_packet(socket: RawFd, packet: &[u8], descriptor: Option<RawFd>) -> i
 /// Receives one packet without waiting: its bytes (0 at the end of the connection) and its descriptor.
 pub fn receive_packet(socket: RawFd, packet: &mut [u8]) -> io::Result<(usize, Option<Descriptor>)> {
     let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
-    let mut control = Control::new(-1);
+    let mut control = DescriptorMessage::new(-1);
     control.header.cmsg_len = 0;
     let mut message = message(&mut part, Some(&mut control));
     let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
@@ -190,7 +190,8 @@ mod tests {
         }
         let (from, to) = UnixStream::pair().expect("a pair");
         let [(_first, one), (second, two)] = [(); 2].map(|()| std::io::pipe().expect("a pipe"));
-        let mut rights = Rights { header: Control::new(-1).header, descriptors: [one.as_raw_fd(), two.as_raw_fd()] };
+        let mut rights =
+            Rights { header: DescriptorMessage::new(-1).header, descriptors: [one.as_raw_fd(), two.as_raw_fd()] };
         rights.header.cmsg_len = size_of::<Rights>();
         let mut part = libc::iovec { iov_base: c"x".as_ptr().cast_mut().cast(), iov_len: 1 };
         let mut message = message(&mut part, None);

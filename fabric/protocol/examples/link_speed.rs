@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, Packet, Posted, Seal};
+use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, LinkPacket, LinkPosted, Seal};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
 use weft_wire::link::mac::Key;
@@ -49,7 +49,7 @@ impl<S: Seal> Pair<S> {
         self.now_ns += 400;
         while let Some(length) = self.links[from].poll_transmit(self.now_ns, &mut self.buffer) {
             let received = &mut self.received;
-            let deliver = |packet: Packet<'_>| {
+            let deliver = |packet: LinkPacket<'_>| {
                 black_box((packet.inline, packet.bulk));
                 *received += 1;
                 true
@@ -64,7 +64,7 @@ impl<S: Seal> Pair<S> {
     fn ping_pong(&mut self) {
         for turn in 0..MESSAGES {
             let from = (turn % 2) as usize;
-            assert_eq!(self.links[from].try_send(&HEAD, black_box(&[7; 8]), None), Posted::Sent(0));
+            assert_eq!(self.links[from].try_send(&HEAD, black_box(&[7; 8]), None), LinkPosted::Sent(0));
             self.carry(from);
         }
     }
@@ -72,7 +72,7 @@ impl<S: Seal> Pair<S> {
     fn many_at_once(&mut self) {
         for _ in 0..MESSAGES / 64 {
             for _ in 0..64 {
-                assert_eq!(self.links[0].try_send(&HEAD, black_box(&[7; 8]), None), Posted::Sent(0));
+                assert_eq!(self.links[0].try_send(&HEAD, black_box(&[7; 8]), None), LinkPosted::Sent(0));
             }
             self.carry(0);
             self.carry(1);
@@ -82,7 +82,7 @@ impl<S: Seal> Pair<S> {
     fn bulk(&mut self, bytes: usize) {
         let data = vec![7; self.links[0].bulk_bytes()];
         for _ in 0..bytes / data.len() {
-            while self.links[0].try_send(&HEAD, &[], Some(black_box(&data))) == Posted::Full {
+            while self.links[0].try_send(&HEAD, &[], Some(black_box(&data))) == LinkPosted::Full {
                 self.now_ns += 20_000;
                 self.carry(0);
                 self.carry(1);

@@ -9,9 +9,9 @@
 //! What makes it right: nobody is taken for lost who lives, everybody learns in the end who is lost, and nothing of a
 //! member is heard any more once it is known to be lost.
 
-/// What is agreed on. Each word is combined in its own way; see [`Value::combine`].
+/// What is agreed on. Each word is combined in its own way; see [`AgreedValue::combine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct AgreedValue {
     /// Bits that all members set.
     pub all: u64,
     /// The highest number.
@@ -45,7 +45,7 @@ impl Members {
     }
 }
 
-impl Value {
+impl AgreedValue {
     fn combine(&mut self, other: &Self) {
         self.all &= other.all;
         self.highest = self.highest.max(other.highest);
@@ -72,24 +72,24 @@ impl Value {
 
 /// What members say to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ConsensusWord {
     /// To the leader: what I bring, or what I have accepted, and from which leader.
     Bring {
         accepted: Option<u32>,
-        value: Value,
+        value: AgreedValue,
     },
     /// The leader's.
-    Offer(Value),
+    Offer(AgreedValue),
     Accepted,
-    Decided(Value),
+    Decided(AgreedValue),
     /// The leader's, who has just become it: whoever has decided says so.
     Lead,
 }
 
-impl Word {
+impl ConsensusWord {
     /// As it travels: kind and leader in the first word.
     pub fn words(&self) -> Vec<u64> {
-        let with = |kind: u64, value: &Value| std::iter::once(kind).chain(value.words()).collect();
+        let with = |kind: u64, value: &AgreedValue| std::iter::once(kind).chain(value.words()).collect();
         match self {
             Self::Bring { accepted, value } => with(accepted.map_or(0, |from| u64::from(from) + 1) << 8, value),
             Self::Offer(value) => with(1, value),
@@ -102,7 +102,7 @@ impl Word {
     /// What a peer has written, in an agreement of `size`; `None` if it is no word.
     pub fn read(words: &[u64], size: usize) -> Option<Self> {
         let (first, rest) = words.split_first()?;
-        let value = || Value::read(rest, size);
+        let value = || AgreedValue::read(rest, size);
         Some(match first & 0xff {
             0 => {
                 let accepted = (first >> 8).checked_sub(1).map(u32::try_from).transpose().ok()?;
@@ -118,29 +118,29 @@ impl Word {
 }
 
 /// One member's part in one agreement.
-pub struct Machine {
+pub struct ConsensusMachine {
     me: usize,
     lost: Members,
     size: usize,
     /// What this member brings.
-    mine: Value,
+    mine: AgreedValue,
     /// What it has accepted, from whom.
-    accepted: Option<(u32, Value)>,
+    accepted: Option<(u32, AgreedValue)>,
     /// Whom it has brought its part to.
     follows: Option<usize>,
     /// Who waits for a word of this member: has brought it something, or leads.
     asked: Members,
     /// As a leader: what each has brought.
-    brought: Vec<Option<(Option<u32>, Value)>>,
+    brought: Vec<Option<(Option<u32>, AgreedValue)>>,
     /// As a leader: what is offered, and who has accepted it.
-    offered: Option<(Value, Members)>,
-    decided: Option<Value>,
-    out: Vec<(usize, Word)>,
+    offered: Option<(AgreedValue, Members)>,
+    decided: Option<AgreedValue>,
+    out: Vec<(usize, ConsensusWord)>,
 }
 
-impl Machine {
+impl ConsensusMachine {
     /// A member that begins, and brings this.
-    pub fn new(me: usize, size: usize, mine: Value) -> Self {
+    pub fn new(me: usize, size: usize, mine: AgreedValue) -> Self {
         let mut machine = Self {
             me,
             size,
@@ -159,12 +159,12 @@ impl Machine {
     }
 
     /// The result.
-    pub fn decided(&self) -> Option<&Value> {
+    pub fn decided(&self) -> Option<&AgreedValue> {
         self.decided.as_ref()
     }
 
     /// The next word to say, and to whom.
-    pub fn poll_word(&mut self) -> Option<(usize, Word)> {
+    pub fn poll_word(&mut self) -> Option<(usize, ConsensusWord)> {
         if self.out.is_empty() { None } else { Some(self.out.remove(0)) }
     }
 
@@ -176,41 +176,41 @@ impl Machine {
         }
     }
 
-    pub fn handle_word(&mut self, from: usize, word: Word) {
+    pub fn handle_word(&mut self, from: usize, word: ConsensusWord) {
         if self.lost.contains(from) {
             return;
         }
         if let Some(decided) = &self.decided {
-            if matches!(word, Word::Bring { .. } | Word::Lead) {
-                self.out.push((from, Word::Decided(decided.clone())));
+            if matches!(word, ConsensusWord::Bring { .. } | ConsensusWord::Lead) {
+                self.out.push((from, ConsensusWord::Decided(decided.clone())));
             }
             return;
         }
-        if matches!(word, Word::Bring { .. } | Word::Lead) {
+        if matches!(word, ConsensusWord::Bring { .. } | ConsensusWord::Lead) {
             self.asked.insert(from);
         }
         match word {
-            Word::Bring { accepted, value } => self.brought[from] = Some((accepted, value)),
+            ConsensusWord::Bring { accepted, value } => self.brought[from] = Some((accepted, value)),
             // A leader above the one that we have brought our part to is not one yet for us, and will ask again.
-            Word::Offer(value) if self.follows == Some(from) => {
+            ConsensusWord::Offer(value) if self.follows == Some(from) => {
                 self.accepted = Some((from as u32, value));
-                self.out.push((from, Word::Accepted));
+                self.out.push((from, ConsensusWord::Accepted));
             }
-            Word::Accepted => {
+            ConsensusWord::Accepted => {
                 if let Some((_, accepted)) = &mut self.offered {
                     accepted.insert(from);
                 }
             }
-            Word::Decided(value) => self.pass_on(value),
-            Word::Offer(_) | Word::Lead => {}
+            ConsensusWord::Decided(value) => self.pass_on(value),
+            ConsensusWord::Offer(_) | ConsensusWord::Lead => {}
         }
         self.step();
     }
 
     /// A leader has decided. Who has asked knew that it is lost before we heard this last word of it.
-    fn pass_on(&mut self, value: Value) {
+    fn pass_on(&mut self, value: AgreedValue) {
         let asked: Vec<usize> = self.living().filter(|member| self.asked.contains(*member)).collect();
-        self.out.extend(asked.into_iter().map(|member| (member, Word::Decided(value.clone()))));
+        self.out.extend(asked.into_iter().map(|member| (member, ConsensusWord::Decided(value.clone()))));
         self.decide(value);
     }
 
@@ -218,7 +218,7 @@ impl Machine {
         (0..self.size).filter(|member| !self.lost.contains(*member))
     }
 
-    fn decide(&mut self, value: Value) {
+    fn decide(&mut self, value: AgreedValue) {
         if self.decided.is_none() {
             self.decided = Some(value);
         }
@@ -245,13 +245,13 @@ impl Machine {
             None => (None, self.mine.clone()),
         };
         if leader != self.me {
-            return self.out.push((leader, Word::Bring { accepted, value }));
+            return self.out.push((leader, ConsensusWord::Bring { accepted, value }));
         }
         self.brought[leader] = Some((accepted, value));
         // Those below may have decided something with others before they were lost.
         if leader > 0 {
             let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
-            self.out.extend(others.into_iter().map(|member| (member, Word::Lead)));
+            self.out.extend(others.into_iter().map(|member| (member, ConsensusWord::Lead)));
         }
     }
 
@@ -262,21 +262,21 @@ impl Machine {
             accepted.insert(self.me);
             self.accepted = Some((self.me as u32, value.clone()));
             let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
-            self.out.extend(others.into_iter().map(|member| (member, Word::Offer(value.clone()))));
+            self.out.extend(others.into_iter().map(|member| (member, ConsensusWord::Offer(value.clone()))));
             self.offered = Some((value, accepted));
         }
         let Some((value, accepted)) = &self.offered else { return };
         if self.living().all(|member| accepted.contains(member)) {
             let value = value.clone();
             let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
-            self.out.extend(others.into_iter().map(|member| (member, Word::Decided(value.clone()))));
+            self.out.extend(others.into_iter().map(|member| (member, ConsensusWord::Decided(value.clone()))));
             self.decide(value);
         }
     }
 
     /// What the highest leader had offered to anybody who lives; otherwise everything that was brought, also by members
     /// that are lost meanwhile.
-    fn choose(&self) -> Value {
+    fn choose(&self) -> AgreedValue {
         let accepted = self.brought.iter().flatten().filter_map(|(from, value)| from.map(|from| (from, value)));
         if let Some((_, value)) = accepted.max_by_key(|(from, _)| *from) {
             return value.clone();
@@ -296,9 +296,9 @@ mod tests {
     /// A network that brings the words of each pair in order, and loses what a dead member had not yet delivered from
     /// some point on.
     struct Net {
-        machines: Vec<Option<Machine>>,
-        decided: Vec<Option<Value>>,
-        wires: Vec<VecDeque<Word>>,
+        machines: Vec<Option<ConsensusMachine>>,
+        decided: Vec<Option<AgreedValue>>,
+        wires: Vec<VecDeque<ConsensusWord>>,
         /// Who has heard of whose death.
         knows: Vec<Members>,
         size: usize,
@@ -313,16 +313,16 @@ mod tests {
             (self.random >> 20) as usize % below
         }
 
-        fn value(&mut self, me: usize) -> Value {
+        fn value(&mut self, me: usize) -> AgreedValue {
             let bits = self.next(1 << 16) as u64 | 1 << 40;
             let (lost, acknowledged) = (self.knows[me].clone(), Members::none(self.size));
-            Value { all: bits, highest: self.next(1000) as u64, lost, acknowledged }
+            AgreedValue { all: bits, highest: self.next(1000) as u64, lost, acknowledged }
         }
 
         fn drain(&mut self, me: usize) {
             let Some(machine) = &mut self.machines[me] else { return };
             while let Some((to, word)) = machine.poll_word() {
-                let copy = Word::read(&word.words(), self.size).expect("what is written is read");
+                let copy = ConsensusWord::read(&word.words(), self.size).expect("what is written is read");
                 assert_eq!(copy, word);
                 self.wires[me * self.size + to].push_back(copy);
             }
@@ -345,7 +345,7 @@ mod tests {
         };
         let (mut dead, mut started) = (Members::none(size), Members::none(size));
         let mut deaths = deaths.min(size - 1);
-        let mut held: Vec<Vec<(usize, Word)>> = vec![Vec::new(); size];
+        let mut held: Vec<Vec<(usize, ConsensusWord)>> = vec![Vec::new(); size];
         for step in 0.. {
             assert!(step < 200_000, "seed {seed}: never ends");
             let me = net.next(size);
@@ -368,7 +368,7 @@ mod tests {
                 1..=5 if !started.contains(me) => {
                     started.insert(me);
                     let mine = net.value(me);
-                    let mut machine = Machine::new(me, size, mine);
+                    let mut machine = ConsensusMachine::new(me, size, mine);
                     let known = net.knows[me].clone();
                     (0..size).filter(|other| known.contains(*other)).for_each(|other| machine.handle_lost(other));
                     std::mem::take(&mut held[me]).into_iter().for_each(|(from, word)| machine.handle_word(from, word));
@@ -398,7 +398,7 @@ mod tests {
             }
             net.drain(me);
         }
-        let all: Vec<&Value> = net.decided.iter().flatten().collect();
+        let all: Vec<&AgreedValue> = net.decided.iter().flatten().collect();
         assert!(all.windows(2).all(|two| two[0] == two[1]), "seed {seed}: {all:?}");
     }
 
@@ -411,18 +411,18 @@ mod tests {
     }
 
     /// Three members of which the first has decided, and died before the one at `without` heard of it.
-    fn decided_without(without: usize) -> ([Machine; 2], Word) {
-        let value = Value { all: 5, highest: 3, lost: Members::none(3), acknowledged: Members::none(3) };
-        let mut all: Vec<Machine> = (0..3).map(|me| Machine::new(me, 3, value.clone())).collect();
+    fn decided_without(without: usize) -> ([ConsensusMachine; 2], ConsensusWord) {
+        let value = AgreedValue { all: 5, highest: 3, lost: Members::none(3), acknowledged: Members::none(3) };
+        let mut all: Vec<ConsensusMachine> = (0..3).map(|me| ConsensusMachine::new(me, 3, value.clone())).collect();
         loop {
             for from in 0..3 {
                 while let Some((to, word)) = all[from].poll_word() {
                     match word {
-                        Word::Decided(_) if to != without => {
+                        ConsensusWord::Decided(_) if to != without => {
                             let others = all.split_off(1);
                             return (others.try_into().unwrap_or_else(|_| panic!("two")), word);
                         }
-                        Word::Decided(_) => {}
+                        ConsensusWord::Decided(_) => {}
                         word => all[to].handle_word(from, word),
                     }
                 }
@@ -435,8 +435,8 @@ mod tests {
     fn who_leads_hears_what_comes_later_from_the_one_before() {
         let ([mut second, mut third], decided) = decided_without(1);
         second.handle_lost(0);
-        assert_eq!(second.poll_word(), Some((2, Word::Lead)));
-        third.handle_word(1, Word::Lead);
+        assert_eq!(second.poll_word(), Some((2, ConsensusWord::Lead)));
+        third.handle_word(1, ConsensusWord::Lead);
         assert_eq!(third.poll_word(), None);
         third.handle_word(0, decided.clone());
         assert_eq!(third.poll_word(), Some((1, decided)));
@@ -455,9 +455,9 @@ mod tests {
 
     #[test]
     fn what_nobody_has_written_is_refused() {
-        assert_eq!(Word::read(&[], 3), None);
-        assert_eq!(Word::read(&[9], 3), None);
-        assert_eq!(Word::read(&[1, 2, 3, 4], 3), None);
-        assert_eq!(Word::read(&[1 << 50, 2, 3, 4, 5], 3), None);
+        assert_eq!(ConsensusWord::read(&[], 3), None);
+        assert_eq!(ConsensusWord::read(&[9], 3), None);
+        assert_eq!(ConsensusWord::read(&[1, 2, 3, 4], 3), None);
+        assert_eq!(ConsensusWord::read(&[1 << 50, 2, 3, 4, 5], 3), None);
     }
 }

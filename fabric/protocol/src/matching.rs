@@ -16,14 +16,14 @@ pub struct Pattern {
 
 /// What a message says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct MatchLabel {
     pub context: u32,
     pub peer: u32,
     pub tag: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Posted {
+struct PostedReceive {
     context: u32,
     tag: Option<i32>,
     /// Order of posting, over all lists.
@@ -31,9 +31,9 @@ struct Posted {
     receive: u32,
 }
 
-impl Posted {
+impl PostedReceive {
     #[inline]
-    fn accepts(&self, label: &Label) -> bool {
+    fn accepts(&self, label: &MatchLabel) -> bool {
         self.context == label.context && self.tag.is_none_or(|tag| tag == label.tag)
     }
 }
@@ -57,8 +57,8 @@ impl Unexpected {
 /// The two queues. Receives and messages are named by numbers of the caller's choice.
 #[derive(Debug)]
 pub struct Matcher {
-    posted: Vec<VecDeque<Posted>>,
-    posted_any: VecDeque<Posted>,
+    posted: Vec<VecDeque<PostedReceive>>,
+    posted_any: VecDeque<PostedReceive>,
     unexpected: Vec<VecDeque<Unexpected>>,
     unexpected_count: usize,
     turn: u64,
@@ -84,7 +84,7 @@ impl Matcher {
 
     /// A message has arrived: the receive that gets it, which is no longer posted; `None` if no receive waits for it.
     #[inline]
-    pub fn handle_message(&mut self, label: &Label) -> Option<u32> {
+    pub fn handle_message(&mut self, label: &MatchLabel) -> Option<u32> {
         let own = &mut self.posted[label.peer as usize];
         let from_peer = own.iter().position(|p| p.accepts(label));
         if self.posted_any.is_empty() {
@@ -106,7 +106,7 @@ impl Matcher {
     }
 
     /// Keeps a message that [`Self::handle_message`] found no receive for.
-    pub fn handle_unexpected(&mut self, label: &Label, message: u32) {
+    pub fn handle_unexpected(&mut self, label: &MatchLabel, message: u32) {
         self.turn += 1;
         let entry = Unexpected { context: label.context, tag: label.tag, turn: self.turn, message };
         self.unexpected[label.peer as usize].push_back(entry);
@@ -154,7 +154,7 @@ impl Matcher {
     #[inline]
     pub fn post(&mut self, pattern: &Pattern, receive: u32) {
         self.turn += 1;
-        let entry = Posted { context: pattern.context, tag: pattern.tag, turn: self.turn, receive };
+        let entry = PostedReceive { context: pattern.context, tag: pattern.tag, turn: self.turn, receive };
         match pattern.peer {
             Some(peer) => self.posted[peer as usize].push_back(entry),
             None => self.posted_any.push_back(entry),
@@ -206,8 +206,8 @@ impl Matcher {
 mod tests {
     use super::*;
 
-    const fn label(peer: u32, tag: i32) -> Label {
-        Label { context: 1, peer, tag }
+    const fn label(peer: u32, tag: i32) -> MatchLabel {
+        MatchLabel { context: 1, peer, tag }
     }
 
     const fn from(peer: Option<u32>, tag: Option<i32>) -> Pattern {

@@ -1,14 +1,14 @@
 //! The matcher against an oracle: one list of receives and one of messages, searched from the front.
 
 use proptest::prelude::*;
-use weft_protocol::matching::{Label, Matcher, Pattern};
+use weft_protocol::matching::{MatchLabel, Matcher, Pattern};
 
 const PEERS: u32 = 3;
 
 #[derive(Clone, Debug)]
 enum Step {
     Post(Pattern),
-    Arrive(Label),
+    Arrive(MatchLabel),
     Probe(Pattern),
     Match(Pattern),
     Cancel(usize),
@@ -18,10 +18,10 @@ enum Step {
 #[derive(Default)]
 struct Oracle {
     posted: Vec<(Pattern, u32)>,
-    unexpected: Vec<(Label, u32)>,
+    unexpected: Vec<(MatchLabel, u32)>,
 }
 
-fn accepts(pattern: &Pattern, label: &Label) -> bool {
+fn accepts(pattern: &Pattern, label: &MatchLabel) -> bool {
     pattern.context == label.context
         && pattern.peer.is_none_or(|peer| peer == label.peer)
         && pattern.tag.is_none_or(|tag| tag == label.tag)
@@ -39,7 +39,7 @@ fn pattern() -> impl Strategy<Value = Pattern> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let label = (0..2u32, 0..PEERS, 0..3i32).prop_map(|(context, peer, tag)| Label { context, peer, tag });
+    let label = (0..2u32, 0..PEERS, 0..3i32).prop_map(|(context, peer, tag)| MatchLabel { context, peer, tag });
     prop_oneof![
         8 => pattern().prop_map(Step::Post),
         8 => label.prop_map(Step::Arrive),

@@ -25,7 +25,7 @@ pub struct JobMap {
     pub key: [u8; 16],
     pub hosts: Vec<Host>,
     /// By rank.
-    pub ranks: Vec<Rank>,
+    pub ranks: Vec<MappedRank>,
 }
 
 /// One host of a job.
@@ -39,7 +39,7 @@ pub struct Host {
 
 /// One rank of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rank {
+pub struct MappedRank {
     /// Index in [`JobMap::hosts`].
     pub host: u32,
     /// Its place in the segment of its host: the ranks of a host are its members 0, 1, ... in the order of their ranks.
@@ -89,7 +89,7 @@ impl JobMap {
             bytes.extend(name.as_bytes());
             addresses.iter().for_each(|address| put_address(&mut bytes, address));
         }
-        for Rank { host, member, tcp_port, udp_port } in &self.ranks {
+        for MappedRank { host, member, tcp_port, udp_port } in &self.ranks {
             [*host, *member].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
             [*tcp_port, *udp_port].iter().for_each(|port| bytes.extend(port.to_le_bytes()));
         }
@@ -102,7 +102,7 @@ impl JobMap {
     /// # Errors
     /// The first rule that the bytes break.
     pub fn decode(bytes: &[u8]) -> Result<Self, JobMapError> {
-        let mut rest = Rest(bytes);
+        let mut rest = UnreadBytes(bytes);
         if rest.array() != Ok(MAGIC) {
             return Err(JobMapError::NoMap);
         }
@@ -151,9 +151,9 @@ fn put_address(bytes: &mut Vec<u8>, address: &IpAddr) {
 }
 
 /// What has not been read yet.
-struct Rest<'a>(&'a [u8]);
+struct UnreadBytes<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> UnreadBytes<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], JobMapError> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(JobMapError::Cut)?;
         self.0 = rest;
@@ -197,8 +197,9 @@ impl<'a> Rest<'a> {
     }
 
     /// `members`: how many ranks each host has had before this one.
-    fn rank(&mut self, number: u32, members: &mut [u32]) -> Result<Rank, JobMapError> {
-        let rank = Rank { host: self.word()?, member: self.word()?, tcp_port: self.half()?, udp_port: self.half()? };
+    fn rank(&mut self, number: u32, members: &mut [u32]) -> Result<MappedRank, JobMapError> {
+        let rank =
+            MappedRank { host: self.word()?, member: self.word()?, tcp_port: self.half()?, udp_port: self.half()? };
         let next = members.get_mut(rank.host as usize).ok_or(JobMapError::NoHost(number))?;
         if rank.member != *next {
             return Err(JobMapError::Member(number));

@@ -116,7 +116,7 @@ pub struct Blocked {
 
 /// A status page as read by a tool. What its owner says of itself: a claim, whose text holds no control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct StatusPage {
     pub rank: u32,
     pub size: u32,
     pub pid: u32,
@@ -133,7 +133,7 @@ pub struct Page {
     pub is_settled: bool,
 }
 
-impl Page {
+impl StatusPage {
     /// Reads a copy of a page; `None` where there is none (yet), or one of another version.
     pub fn parse(bytes: &[u8; PAGE_BYTES]) -> Option<Self> {
         if long(bytes, MAGIC_AT) != MAGIC || word(bytes, VERSION_AT) != VERSION {
@@ -202,10 +202,10 @@ mod tests {
 
     #[test]
     fn no_page_without_magic_and_version() {
-        assert_eq!(Page::parse(&[0; PAGE_BYTES]), None);
+        assert_eq!(StatusPage::parse(&[0; PAGE_BYTES]), None);
         let mut other = page();
         other[VERSION_AT] ^= 1;
-        assert_eq!(Page::parse(&other), None);
+        assert_eq!(StatusPage::parse(&other), None);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         bytes[PROGRAM..][..3].copy_from_slice(b"a\x1bb");
         bytes[KNOWN_AS..][..2].copy_from_slice(b"t1");
         bytes[COUNTERS_AT + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
-        let parsed = Page::parse(&bytes).expect("a page");
+        let parsed = StatusPage::parse(&bytes).expect("a page");
         assert_eq!((parsed.rank, parsed.program.as_str(), parsed.counter("receives")), (3, "a?b", Some(u64::MAX)));
         assert_eq!((parsed.blocked, parsed.is_settled, parsed.known_as.as_str()), (None, true, "t1"));
 
@@ -224,7 +224,7 @@ mod tests {
         bytes[BLOCKED_PEER..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
         bytes[BLOCKED_TAG..][..4].copy_from_slice(&7i32.to_le_bytes());
         bytes[BLOCKED_CALL..][..48].copy_from_slice(&[b'x'; 48]);
-        let parsed = Page::parse(&bytes).expect("a page");
+        let parsed = StatusPage::parse(&bytes).expect("a page");
         let blocked = parsed.blocked.expect("blocked");
         assert_eq!((blocked.since_ns, blocked.peer, blocked.tag, blocked.call.len()), (9, None, Some(7), 48));
         assert!(!parsed.is_settled);

@@ -36,7 +36,7 @@ pub type Nonce = [u8; NONCE_BYTES];
 
 /// Who dials whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct Dialling {
     pub from: u32,
     pub to: u32,
     pub nonce: Nonce,
@@ -55,7 +55,7 @@ pub enum GreetingError {
     Key,
 }
 
-impl Call {
+impl Dialling {
     fn signed(&self) -> [u8; SIGNED_BYTES] {
         let mut bytes = [0; SIGNED_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -74,7 +74,7 @@ impl Call {
         bytes
     }
 
-    /// Reads a [`Call::hello`].
+    /// Reads a [`Dialling::hello`].
     ///
     /// # Errors
     /// Why it was not said by a rank of the job.
@@ -184,12 +184,12 @@ pub const FAREWELL_BYTES: [u8; HEAD_BYTES] = [FAREWELL, 0, 0, 0, 0, 0, 0, 0, 0, 
 
 /// What stands before a packet's bulk payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Front {
+pub struct PacketFront {
     bytes: [u8; FRONT_BYTES],
     length: usize,
 }
 
-impl Front {
+impl PacketFront {
     /// `inline` is at most [`INLINE_BYTES`] long.
     #[inline]
     pub fn new(head: Head, inline: &[u8], bulk: Option<usize>) -> Self {
@@ -235,7 +235,7 @@ impl Bulk {
 
 /// What stands at the beginning of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub enum TcpFrame {
     /// A packet: its header, where its inline payload begins, and its bulk payload, with which it ends.
     Packet {
         claim: Claim,
@@ -255,7 +255,7 @@ pub enum Frame {
     },
 }
 
-impl Frame {
+impl TcpFrame {
     /// Looks at the beginning of `bytes`.
     ///
     /// # Errors

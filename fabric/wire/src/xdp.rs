@@ -32,7 +32,7 @@ pub const LEAST_ENTRIES: u32 = 64;
 
 /// Numbers from which everything else follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct LaneLayout {
     /// One for each rank of the job on this host.
     pub lanes: u32,
     /// Bytes of a frame: 2048 or 4096.
@@ -61,7 +61,7 @@ pub enum LayoutError {
     Value { what: &'static str, value: u32 },
 }
 
-impl Layout {
+impl LaneLayout {
     /// For so many lanes on an interface; none where there are too many. Fewer lanes have longer rings.
     pub fn new(lanes: u32, mtu: u32, interface: u32) -> Option<Self> {
         if !(1..=MOST_LANES).contains(&lanes) {
@@ -187,27 +187,27 @@ mod tests {
 
     #[test]
     fn the_header_has_these_bytes() {
-        let layout = Layout { sends_by_tap: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
+        let layout = LaneLayout { sends_by_tap: true, ..LaneLayout::new(4, 1500, 7).expect("four lanes") };
         let mut golden = b"weft-xdp".to_vec();
         golden.extend([
             5, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
             0,
         ]);
         assert_eq!(layout.encode().as_slice(), golden);
-        assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
+        assert_eq!(LaneLayout::decode(&layout.encode()), Ok(layout));
     }
 
     #[test]
     fn nonsense_is_no_header() {
-        let good = Layout::new(2, 1500, 1).expect("two lanes").encode();
-        assert_eq!(Layout::decode(&[0; HEADER_BYTES]), Err(LayoutError::NoLanes));
+        let good = LaneLayout::new(2, 1500, 1).expect("two lanes").encode();
+        assert_eq!(LaneLayout::decode(&[0; HEADER_BYTES]), Err(LayoutError::NoLanes));
         for (at, value) in [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1), (40, 2), (43, 1)] {
             let mut bytes = good;
             bytes[at] = value;
             if at == 28 {
                 bytes[29] = 0;
             }
-            assert!(Layout::decode(&bytes).is_err(), "byte {at} = {value}");
+            assert!(LaneLayout::decode(&bytes).is_err(), "byte {at} = {value}");
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
     fn every_count_of_lanes_has_room_for_all_that_they_can_hold() {
         for lanes in 1..=MOST_LANES {
             for mtu in [576, 1500, 1778, 1779, 3500, 9000] {
-                let layout = Layout::new(lanes, mtu, 1).expect("so many");
+                let layout = LaneLayout::new(lanes, mtu, 1).expect("so many");
                 let kept = lanes * (layout.receive_entries + HELD_FRAMES);
                 assert!(layout.receive_frames() > kept, "{lanes} lanes");
                 assert!(layout.fill_entries() >= layout.receive_frames());
@@ -226,9 +226,9 @@ mod tests {
                     layout.first_sent(lanes - 1).0 + layout.send_frames,
                     layout.frames_bytes() as u32 / layout.frame_bytes
                 );
-                assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
+                assert_eq!(LaneLayout::decode(&layout.encode()), Ok(layout));
             }
         }
-        assert_eq!((Layout::new(0, 1500, 1), Layout::new(MOST_LANES + 1, 1500, 1)), (None, None));
+        assert_eq!((LaneLayout::new(0, 1500, 1), LaneLayout::new(MOST_LANES + 1, 1500, 1)), (None, None));
     }
 }

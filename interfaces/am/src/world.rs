@@ -6,7 +6,7 @@ use crate::kept::AmOutbound;
 use crate::meeting::Spmd;
 use crate::tables::{AmTables, BundleId};
 use std::time::Duration;
-use weft_fabric::{Driven, Endpoint, Guard, Monitor, Outside};
+use weft_fabric::{Driven, Endpoint, Monitor, MonitorGuard, Outside};
 
 pub static WORLD: Monitor<AmWorld> = Monitor::new();
 
@@ -49,7 +49,7 @@ impl Driven for AmWorld {
 
 /// Exclusive access, if the world is open.
 #[inline]
-pub fn enter() -> Answer<Guard<'static, AmWorld>> {
+pub fn enter() -> Answer<MonitorGuard<'static, AmWorld>> {
     if WORLD.is_open() { Ok(WORLD.enter()) } else { Err(NOT_INIT) }
 }
 

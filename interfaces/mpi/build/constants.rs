@@ -1,9 +1,9 @@
 //! Writes the constants for the library: the names lose `MPI_`, handles and addresses are `usize`.
 
 use std::fmt::Write;
-use weft_mpi_table::{Constant, Table};
+use weft_mpi_table::{AbiTable, Constant};
 
-pub fn write(table: &Table) -> String {
+pub fn write(table: &AbiTable) -> String {
     let mut text = String::new();
     for section in &table.constants {
         for constant in &section.constants {
@@ -18,7 +18,7 @@ pub fn write(table: &Table) -> String {
 
 /// What `MPI_Type_get_name` answers for predefined types. The first one counts: of two names of one type the ABI makes
 /// those an alias that the standard lists first, with the other one as their synonym (MPI 5.0, section 3.2.2).
-fn write_names(text: &mut String, table: &Table) {
+fn write_names(text: &mut String, table: &AbiTable) {
     text.push_str(
         "/// Names of the predefined datatypes by handle.\npub const DATATYPE_NAMES: &[(usize, &str)] = &[\n",
     );

@@ -1,7 +1,7 @@
 //! Writes `mpi.h`.
 
 use std::fmt::Write;
-use weft_mpi_table::{Constant, Section, Table};
+use weft_mpi_table::{AbiTable, Constant, ConstantSection};
 
 const OPENING: &str = "\
 /* The C interface of MPI 5.0 with the types and values of the standard ABI.
@@ -57,7 +57,7 @@ const CLOSING: &str = "
 #endif
 ";
 
-pub fn write(table: &Table) -> String {
+pub fn write(table: &AbiTable) -> String {
     let mut text = OPENING.to_owned();
     for section in &table.constants {
         write_section(&mut text, section);
@@ -84,7 +84,7 @@ pub fn write(table: &Table) -> String {
     text + CLOSING
 }
 
-fn write_fortran(text: &mut String, table: &Table) {
+fn write_fortran(text: &mut String, table: &AbiTable) {
     text.push_str(FORTRAN_OPENING);
     let functions = table.chapters.iter().flat_map(|chapter| &chapter.functions);
     for function in functions {
@@ -106,7 +106,7 @@ fn write_fortran(text: &mut String, table: &Table) {
     text.push_str("#endif\n");
 }
 
-fn write_section(text: &mut String, section: &Section) {
+fn write_section(text: &mut String, section: &ConstantSection) {
     let _ = write!(text, "\n/* {} */\n", section.title);
     if let Some(handle) = &section.handle {
         let tag = handle.replacen("MPI_", "MPI_ABI_", 1);

@@ -7,7 +7,7 @@ pub use predefined::{set_last_used_code, set_predefined};
 
 use crate::abi::SUCCESS;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::program;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct Keyval {
     /// The number that the program knows.
     pub number: i32,
-    pub kind: Kind,
+    pub kind: HandleKind,
     pub copy: usize,
     pub delete: usize,
     pub extra_state: usize,
@@ -31,9 +31,9 @@ type CopyFunction = unsafe extern "C" fn(usize, i32, *mut c_void, *mut c_void, *
 /// `(object, keyval, value, extra_state)`
 type DeleteFunction = unsafe extern "C" fn(usize, i32, *mut c_void, *mut c_void) -> i32;
 
-static KEYVALS: Mutex<Table<Arc<Keyval>>> = Mutex::new(Table::new(Kind::Keyval));
+static KEYVALS: Mutex<HandleTable<Arc<Keyval>>> = Mutex::new(HandleTable::new(HandleKind::Keyval));
 
-fn keyvals() -> MutexGuard<'static, Table<Arc<Keyval>>> {
+fn keyvals() -> MutexGuard<'static, HandleTable<Arc<Keyval>>> {
     KEYVALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -46,7 +46,7 @@ fn note_freed(keyval: &Arc<Keyval>) {
     freed.push(Arc::downgrade(keyval));
 }
 
-fn is_freed_and_in_use(number: i32, kind: Kind) -> bool {
+fn is_freed_and_in_use(number: i32, kind: HandleKind) -> bool {
     let freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
     freed.iter().filter_map(Weak::upgrade).any(|keyval| keyval.number == number && keyval.kind == kind)
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn keyval(number: i32, copy: usize, delete: usize) -> Arc<Keyval> {
-        Arc::new(Keyval { number, kind: Kind::Comm, copy, delete, extra_state: 5 })
+        Arc::new(Keyval { number, kind: HandleKind::Comm, copy, delete, extra_state: 5 })
     }
 
     unsafe extern "C" fn add_extra(

@@ -61,14 +61,14 @@ pub struct Comm {
     /// What collectives keep for each communicator.
     pub collective: crate::coll::CommState,
     /// What failures mean for it.
-    pub failure: crate::failure::CommState,
-    state: Mutex<State>,
+    pub failure: crate::failure::CommFailures,
+    state: Mutex<CommSettings>,
     /// Communicators that were begun to be made out of this one, equal in all members.
     constructions: AtomicU32,
 }
 
 /// What a program may change on a communicator.
-pub struct State {
+pub struct CommSettings {
     pub name: String,
     pub errhandler: Arc<Handler>,
     pub info: Info,
@@ -76,7 +76,7 @@ pub struct State {
 }
 
 /// A communicator to be: everything but its context and handle.
-pub struct Draft {
+pub struct CommDraft {
     pub local: Arc<Group>,
     pub remote: Option<Arc<Group>>,
     pub local_first: bool,
@@ -94,10 +94,10 @@ pub(crate) struct Coming {
     pub handle: usize,
     /// On which the members agree.
     pub context: u32,
-    pub draft: Draft,
+    pub draft: CommDraft,
 }
 
-impl Draft {
+impl CommDraft {
     pub fn new(local: Arc<Group>) -> Self {
         let errhandler = Arc::new(Handler::Initial);
         let (info, attributes) = Default::default();
@@ -126,7 +126,7 @@ impl Draft {
             session,
             collective: Default::default(),
             failure: Default::default(),
-            state: Mutex::new(State { name, errhandler, info, attributes }),
+            state: Mutex::new(CommSettings { name, errhandler, info, attributes }),
             constructions: AtomicU32::new(0),
         }
     }
@@ -173,7 +173,7 @@ impl Comm {
     }
 
     /// What the program may change. Held only for a moment, never while the program's functions run.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, CommSettings> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,28 +8,28 @@ pub use handler::Handler;
 use crate::abi::{COMM_SELF, COMM_WORLD, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result, recent};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::world::{WORLD, World};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handler with a handle, which the program has to free as often as it got it.
-struct Named {
+struct NamedHandler {
     handler: Arc<Handler>,
     given: usize,
 }
 
 /// The handlers that the program made; usable before `MPI_Init`.
-static HANDLERS: Mutex<Table<Named>> = Mutex::new(Table::new(Kind::Errhandler));
+static HANDLERS: Mutex<HandleTable<NamedHandler>> = Mutex::new(HandleTable::new(HandleKind::Errhandler));
 
 /// The handler of `MPI_FILE_NULL`, for errors of files that could not be opened.
 static FOR_FILES: Mutex<Option<Arc<Handler>>> = Mutex::new(None);
 
-fn handlers() -> MutexGuard<'static, Table<Named>> {
+fn handlers() -> MutexGuard<'static, HandleTable<NamedHandler>> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The handler that a handle names, if it may be used for objects of `kind`.
-pub fn resolve(handle: usize, kind: Kind) -> Result<Arc<Handler>> {
+pub fn resolve(handle: usize, kind: HandleKind) -> Result<Arc<Handler>> {
     if let Some(handler) = Handler::predefined(handle) {
         return Ok(Arc::new(handler));
     }
@@ -52,9 +52,9 @@ pub fn handle_of(handler: &Arc<Handler>) -> usize {
         Handler::Return => ERRORS_RETURN,
         Handler::User { .. } => {
             let mut handlers = handlers();
-            let is_it = |(_, named): &(usize, &Named)| Arc::ptr_eq(&named.handler, handler);
+            let is_it = |(_, named): &(usize, &NamedHandler)| Arc::ptr_eq(&named.handler, handler);
             let Some(handle) = handlers.iter().find(is_it).map(|(handle, _)| handle) else {
-                return handlers.insert(Named { handler: handler.clone(), given: 1 });
+                return handlers.insert(NamedHandler { handler: handler.clone(), given: 1 });
             };
             if let Some(named) = handlers.find_mut(handle) {
                 named.given += 1;
@@ -83,8 +83,8 @@ pub enum On {
 #[cold]
 pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
     let of = |handle| match handle {
-        _ if Kind::Session.has(handle) => On::Session(handle),
-        _ if Kind::Win.has(handle) => On::Win(handle),
+        _ if HandleKind::Session.has(handle) => On::Session(handle),
+        _ if HandleKind::Win.has(handle) => On::Win(handle),
         _ => On::Comm(handle),
     };
     let on = error.on.map_or(on, of);

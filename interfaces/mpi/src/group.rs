@@ -8,7 +8,7 @@ use weft_fabric::Peer;
 /// An ordered set of processes. Immutable; shared by communicators and group handles.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Group {
-    members: Members,
+    members: GroupMembers,
     /// The calling process's rank in the group.
     mine: Option<u32>,
     /// The session that the group comes from.
@@ -17,7 +17,7 @@ pub struct Group {
 
 /// The world's group is the common case and needs no list.
 #[derive(Debug, PartialEq, Eq)]
-enum Members {
+enum GroupMembers {
     /// Peers `0..n`, each its own rank.
     Prefix(u32),
     Listed {
@@ -32,11 +32,11 @@ impl Group {
     pub fn new(members: Vec<Peer>, me: Peer) -> Self {
         let identity = members.iter().enumerate().all(|(rank, peer)| peer.0 as usize == rank);
         let members = if identity {
-            Members::Prefix(members.len() as u32)
+            GroupMembers::Prefix(members.len() as u32)
         } else {
             let mut ranks: Vec<_> = members.iter().enumerate().map(|(rank, &peer)| (peer, rank as u32)).collect();
             ranks.sort_unstable();
-            Members::Listed { by_rank: members, ranks }
+            GroupMembers::Listed { by_rank: members, ranks }
         };
         let mut group = Self { members, mine: None, session: None };
         group.mine = group.rank_of(me);
@@ -56,8 +56,8 @@ impl Group {
     #[inline]
     pub fn size(&self) -> u32 {
         match &self.members {
-            Members::Prefix(size) => *size,
-            Members::Listed { by_rank, .. } => by_rank.len() as u32,
+            GroupMembers::Prefix(size) => *size,
+            GroupMembers::Listed { by_rank, .. } => by_rank.len() as u32,
         }
     }
 
@@ -65,19 +65,19 @@ impl Group {
     #[inline]
     pub fn peer(&self, rank: u32) -> Peer {
         match &self.members {
-            Members::Prefix(size) => {
+            GroupMembers::Prefix(size) => {
                 debug_assert!(rank < *size);
                 Peer(rank)
             }
-            Members::Listed { by_rank, .. } => by_rank[rank as usize],
+            GroupMembers::Listed { by_rank, .. } => by_rank[rank as usize],
         }
     }
 
     #[inline]
     pub fn rank_of(&self, peer: Peer) -> Option<u32> {
         match &self.members {
-            Members::Prefix(size) => (peer.0 < *size).then_some(peer.0),
-            Members::Listed { ranks, .. } => {
+            GroupMembers::Prefix(size) => (peer.0 < *size).then_some(peer.0),
+            GroupMembers::Listed { ranks, .. } => {
                 let place = ranks.binary_search_by_key(&peer, |entry| entry.0).ok()?;
                 Some(ranks[place].1)
             }

@@ -7,12 +7,12 @@
 
 pub mod kind;
 
-pub use kind::{FIRST_USER, Kind};
+pub use kind::{FIRST_USER, HandleKind};
 
 use crate::error::{Class, Error, Result};
 use kind::{GENERATION_BITS, INDEX_BITS, INDEX_MASK, KIND_SHIFT};
 
-impl Kind {
+impl HandleKind {
     const fn class(self) -> Class {
         match self {
             Self::Op => Class::Op,
@@ -54,22 +54,22 @@ fn predefined_comm(handle: usize) -> Option<&'static str> {
     }
 }
 
-struct Slot<T> {
+struct HandleSlot<T> {
     /// The handle under which the value is known now, or the next one if there is none.
     handle: u32,
     value: Option<T>,
 }
 
 /// Objects of one kind by their handles.
-pub struct Table<T> {
-    kind: Kind,
+pub struct HandleTable<T> {
+    kind: HandleKind,
     predefined: Vec<Option<T>>,
-    slots: Vec<Slot<T>>,
+    slots: Vec<HandleSlot<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Table<T> {
-    pub const fn new(kind: Kind) -> Self {
+impl<T> HandleTable<T> {
+    pub const fn new(kind: HandleKind) -> Self {
         Self { kind, predefined: Vec::new(), slots: Vec::new(), free: Vec::new() }
     }
 
@@ -103,7 +103,7 @@ impl<T> Table<T> {
         let index = self.slots.len();
         assert!(index <= INDEX_MASK, "more than {} live handles of one kind", INDEX_MASK + 1);
         let handle = (self.kind as usize) << KIND_SHIFT | index;
-        self.slots.push(Slot { handle: handle as u32, value: None });
+        self.slots.push(HandleSlot { handle: handle as u32, value: None });
         handle
     }
 
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_freed_handle_is_refused_by_name_even_when_its_slot_is_used_again() {
-        let mut table = Table::new(Kind::Comm);
+        let mut table = HandleTable::new(HandleKind::Comm);
         let first = table.insert("first");
         assert_eq!(table.remove(first).unwrap(), "first");
         let second = table.insert("second");
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn user_handles_fit_a_fortran_integer_for_every_generation() {
-        let mut table = Table::new(Kind::Keyval);
+        let mut table = HandleTable::new(HandleKind::Keyval);
         for _ in 0..300 {
             let handle = table.insert(());
             assert!((FIRST_USER..1 << 31).contains(&handle), "{handle:#x}");
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn predefined_handles_are_the_codes_of_the_abi_and_cannot_be_removed() {
-        let mut table = Table::new(Kind::Datatype);
+        let mut table = HandleTable::new(HandleKind::Datatype);
         table.define(0x209, 4);
         assert_eq!(table.get(0x209), Ok(&4));
         assert_eq!(table.get(0x200).unwrap_err().detail, "datatype is the null handle");
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn a_handle_of_another_kind_is_refused() {
-        let mut comms = Table::new(Kind::Comm);
-        let mut groups = Table::new(Kind::Group);
+        let mut comms = HandleTable::new(HandleKind::Comm);
+        let mut groups = HandleTable::new(HandleKind::Group);
         let comm = comms.insert(1);
         groups.insert(2);
         assert_eq!(groups.get(comm).unwrap_err().detail, format!("group ({comm:#x}) is no group"));
@@ -256,14 +256,14 @@ mod tests {
 
     #[test]
     fn a_communicator_of_the_world_that_is_gone_is_named() {
-        let comms: Table<()> = Table::new(Kind::Comm);
+        let comms: HandleTable<()> = HandleTable::new(HandleKind::Comm);
         let detail = comms.get(0x101).unwrap_err().detail;
         assert_eq!(detail, "comm is MPI_COMM_WORLD, which is no more after MPI_Finalize");
     }
 
     #[test]
     fn a_reserved_handle_names_nothing_until_it_is_filled() {
-        let mut table = Table::new(Kind::Comm);
+        let mut table = HandleTable::new(HandleKind::Comm);
         let handle = table.reserve();
         assert!(table.get(handle).is_err());
         table.fill(handle, 7);

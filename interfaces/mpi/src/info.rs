@@ -4,7 +4,7 @@ pub mod abi;
 
 use crate::abi::{INFO_ENV, INFO_NULL};
 use crate::error::Result;
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::start::phase;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,9 +39,9 @@ impl Info {
 }
 
 /// The program's info objects; usable before `MPI_Init`.
-static INFOS: Mutex<Table<Info>> = Mutex::new(Table::new(Kind::Info));
+static INFOS: Mutex<HandleTable<Info>> = Mutex::new(HandleTable::new(HandleKind::Info));
 
-fn infos() -> MutexGuard<'static, Table<Info>> {
+fn infos() -> MutexGuard<'static, HandleTable<Info>> {
     INFOS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

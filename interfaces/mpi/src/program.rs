@@ -3,14 +3,14 @@
 //! Bodies work with the standard ABI. A front end for another one says once how values become the program's.
 
 use crate::abi::Status;
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// How values become the program's.
 pub struct Speech {
     /// A handle, in the place of a pointer.
-    pub handle: fn(Kind, usize) -> usize,
+    pub handle: fn(HandleKind, usize) -> usize,
     /// An error code.
     pub code: fn(i32) -> i32,
     /// An error code that a function of the program returned.
@@ -29,13 +29,13 @@ pub fn speak(speech: &'static Speech) {
 }
 
 /// The program's handle for one of ours.
-pub fn handle(kind: Kind, handle: usize) -> usize {
+pub fn handle(kind: HandleKind, handle: usize) -> usize {
     SPEECH.get().map_or(handle, |speech| (speech.handle)(kind, handle))
 }
 
 /// The program's number of a key of ours.
 pub fn keyval(number: i32) -> i32 {
-    handle(Kind::Keyval, number as u32 as usize) as i32
+    handle(HandleKind::Keyval, number as u32 as usize) as i32
 }
 
 /// The program's number of an error code.

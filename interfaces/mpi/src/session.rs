@@ -11,7 +11,7 @@ mod left;
 use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::world::World;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_fabric::Peer;
@@ -22,9 +22,9 @@ pub struct Session {
     level: i32,
 }
 
-static SESSIONS: Mutex<Table<Arc<Session>>> = Mutex::new(Table::new(Kind::Session));
+static SESSIONS: Mutex<HandleTable<Arc<Session>>> = Mutex::new(HandleTable::new(HandleKind::Session));
 
-fn sessions() -> MutexGuard<'static, Table<Arc<Session>>> {
+fn sessions() -> MutexGuard<'static, HandleTable<Arc<Session>>> {
     SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -16,7 +16,7 @@ pub(crate) use phase::FATAL;
 pub use phase::{abort_with, end_process, is_running};
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
-use crate::comm::{Draft, PREDEFINED};
+use crate::comm::{CommDraft, PREDEFINED};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::{WORLD, World};
@@ -183,7 +183,7 @@ fn define_communicators(world: &mut World) {
     let myself = Arc::new(Group::new(vec![me], me));
     let both = [(COMM_WORLD, everyone, "MPI_COMM_WORLD"), (COMM_SELF, myself, "MPI_COMM_SELF")];
     for (context, (handle, group, name)) in PREDEFINED.into_iter().zip(both) {
-        let comm = Draft { name: name.to_owned(), ..Draft::new(group) }.finish(context, handle);
+        let comm = CommDraft { name: name.to_owned(), ..CommDraft::new(group) }.finish(context, handle);
         world.comms.define(handle, Arc::new(comm));
     }
 }

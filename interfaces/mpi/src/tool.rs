@@ -25,12 +25,12 @@ use weft_fabric::{CounterReader, Endpoint, Settings};
 type Answer<T> = Result<T, i32>;
 
 /// What is known of the job since the process joined it.
-struct Known {
+struct JobFacts {
     settings: Settings,
     counters: CounterReader,
 }
 
-static KNOWN: OnceLock<Known> = OnceLock::new();
+static KNOWN: OnceLock<JobFacts> = OnceLock::new();
 
 /// Whether the first tool came when the process had joined its job. What is said of a variable must not change later
 /// (MPI 5.0, section 15.3.6), so it is settled then whether settings can be written.
@@ -38,7 +38,7 @@ static LATE: OnceLock<bool> = OnceLock::new();
 
 /// The process has joined its job.
 pub fn note_joined(endpoint: &Endpoint) {
-    let _ = KNOWN.set(Known { settings: *endpoint.settings(), counters: endpoint.counter_reader() });
+    let _ = KNOWN.set(JobFacts { settings: *endpoint.settings(), counters: endpoint.counter_reader() });
 }
 
 /// Environment variables of settings that a tool has changed, with their values.
@@ -47,68 +47,68 @@ pub fn changed_settings() -> Vec<(&'static str, String)> {
 }
 
 /// What tools have made.
-struct State {
+struct ToolState {
     /// Calls of `MPI_T_init_thread` without their `MPI_T_finalize`.
     users: u32,
     changes: Vec<(&'static str, String)>,
-    controls: Handles<usize>,
-    sessions: Handles<()>,
-    counters: Handles<performance::Handle>,
-    registrations: Handles<event::Registration>,
-    instances: Handles<event::Instance>,
+    controls: ToolHandles<usize>,
+    sessions: ToolHandles<()>,
+    counters: ToolHandles<performance::Handle>,
+    registrations: ToolHandles<event::EventRegistration>,
+    instances: ToolHandles<event::Instance>,
 }
 
-static STATE: Mutex<Option<State>> = Mutex::new(None);
+static STATE: Mutex<Option<ToolState>> = Mutex::new(None);
 
 /// Access to the state, which is made at the first look.
-struct Guard(MutexGuard<'static, Option<State>>);
+struct ToolGuard(MutexGuard<'static, Option<ToolState>>);
 
-fn state() -> Guard {
+fn state() -> ToolGuard {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    state.get_or_insert_with(|| State {
+    state.get_or_insert_with(|| ToolState {
         users: 0,
         changes: Vec::new(),
-        controls: Handles::default(),
-        sessions: Handles::default(),
-        counters: Handles::default(),
-        registrations: Handles::default(),
-        instances: Handles::default(),
+        controls: ToolHandles::default(),
+        sessions: ToolHandles::default(),
+        counters: ToolHandles::default(),
+        registrations: ToolHandles::default(),
+        instances: ToolHandles::default(),
     });
-    Guard(state)
+    ToolGuard(state)
 }
 
-impl std::ops::Deref for Guard {
-    type Target = State;
-    fn deref(&self) -> &State {
+impl std::ops::Deref for ToolGuard {
+    type Target = ToolState;
+    fn deref(&self) -> &ToolState {
         self.0.as_ref().expect("`state` has made it")
     }
 }
 
-impl std::ops::DerefMut for Guard {
-    fn deref_mut(&mut self) -> &mut State {
+impl std::ops::DerefMut for ToolGuard {
+    fn deref_mut(&mut self) -> &mut ToolState {
         self.0.as_mut().expect("`state` has made it")
     }
 }
 
 /// The state, between `MPI_T_init_thread` and `MPI_T_finalize`.
-fn running() -> Answer<Guard> {
+fn running() -> Answer<ToolGuard> {
     let state = state();
     if state.users == 0 { Err(T_ERR_NOT_INITIALIZED) } else { Ok(state) }
 }
 
 /// Objects by handles that are never used again.
-struct Handles<T> {
+struct ToolHandles<T> {
     made: usize,
     live: HashMap<usize, T>,
 }
 
-impl<T> Default for Handles<T> {
+impl<T> Default for ToolHandles<T> {
     fn default() -> Self {
         Self { made: 0, live: HashMap::new() }
     }
 }
 
-impl<T> Handles<T> {
+impl<T> ToolHandles<T> {
     fn insert(&mut self, value: T) -> usize {
         self.made += 1;
         // Above the constants of the interface, and even.

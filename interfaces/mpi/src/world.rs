@@ -6,7 +6,7 @@ use crate::comm::context::Contexts;
 use crate::comm::{Coming, Comm};
 use crate::datatype::Datatype;
 use crate::group::Group;
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::op::Op;
 use crate::request::{Ground, Request};
 use std::collections::HashMap;
@@ -32,20 +32,20 @@ pub(crate) struct Attending {
 /// codes) live in their own files, each behind its own lock.
 pub struct World {
     pub endpoint: Endpoint,
-    pub comms: Table<Arc<Comm>>,
-    pub groups: Table<Arc<Group>>,
-    pub types: Table<Datatype>,
-    pub ops: Table<Op>,
-    pub requests: Table<Request>,
+    pub comms: HandleTable<Arc<Comm>>,
+    pub groups: HandleTable<Arc<Group>>,
+    pub types: HandleTable<Datatype>,
+    pub ops: HandleTable<Op>,
+    pub requests: HandleTable<Request>,
     /// Messages taken by matched probes.
-    pub messages: Table<crate::point::Message>,
+    pub messages: HandleTable<crate::point::ProbedMessage>,
     /// Schedules under way.
     pub collectives: Active,
     /// Partitioned operations.
-    pub partitioned: crate::partitioned::Active,
+    pub partitioned: crate::partitioned::ActivePartitions,
     pub windows: crate::window::Windows,
     /// What point-to-point keeps for the process (attached buffers).
-    pub point: crate::point::State,
+    pub point: crate::point::PointState,
     /// Which contexts are taken.
     pub contexts: Contexts,
     /// Several threads may call at the same time.
@@ -143,12 +143,12 @@ impl World {
     pub fn new(endpoint: Endpoint, threads: bool, learn: fn(&mut Self) -> bool) -> Self {
         Self {
             endpoint,
-            comms: Table::new(Kind::Comm),
-            groups: Table::new(Kind::Group),
-            types: Table::new(Kind::Datatype),
-            ops: Table::new(Kind::Op),
-            requests: Table::new(Kind::Request),
-            messages: Table::new(Kind::Message),
+            comms: HandleTable::new(HandleKind::Comm),
+            groups: HandleTable::new(HandleKind::Group),
+            types: HandleTable::new(HandleKind::Datatype),
+            ops: HandleTable::new(HandleKind::Op),
+            requests: HandleTable::new(HandleKind::Request),
+            messages: HandleTable::new(HandleKind::Message),
             collectives: Default::default(),
             partitioned: Default::default(),
             windows: Default::default(),
@@ -208,7 +208,7 @@ impl World {
 
     /// The requests, and what they stand on.
     #[inline]
-    pub fn split(&mut self) -> (&mut Table<Request>, Ground<'_>) {
+    pub fn split(&mut self) -> (&mut HandleTable<Request>, Ground<'_>) {
         let Self { requests, endpoint, collectives, partitioned, point, .. } = self;
         (requests, Ground { endpoint, collectives, partitioned, point })
     }

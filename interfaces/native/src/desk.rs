@@ -10,7 +10,7 @@ use crate::office::Office;
 use crate::started_desk::{StartedJob, StartedJobs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
-use weft_kernel::Set;
+use weft_kernel::DescriptorSet;
 use weft_ports::{Companion, Endpoint, Messenger, Waiting};
 
 pub static FABRIC: Messenger<Desk> = Messenger::new();
@@ -35,11 +35,11 @@ pub struct Desk {
     pub started: StartedJobs,
     pub notices: EndNotices,
     /// All descriptors that end a sleep.
-    set: Option<Set>,
+    set: Option<DescriptorSet>,
     /// How many there are.
     attended: u32,
     /// What an event loop of the program waits on.
-    pub bell: Option<Set>,
+    pub bell: Option<DescriptorSet>,
     /// Something that a thread selects was seen to be ready.
     pub noticed: bool,
     /// When threads look again, and the numbers by which they take that back.
@@ -59,9 +59,9 @@ impl Desk {
     }
 
     /// The set of all that ends a sleep.
-    pub fn set(&mut self) -> std::io::Result<&Set> {
+    pub fn set(&mut self) -> std::io::Result<&DescriptorSet> {
         if self.set.is_none() {
-            self.set = Some(Set::new()?);
+            self.set = Some(DescriptorSet::new()?);
         }
         self.set.as_ref().ok_or_else(|| std::io::Error::other("no set"))
     }
@@ -78,7 +78,7 @@ impl Desk {
     }
 
     /// A set of descriptors that a thread selects ends a sleep, until [`Self::leave_selected`].
-    pub fn attend_selected(&mut self, selected: &Set) -> std::io::Result<()> {
+    pub fn attend_selected(&mut self, selected: &DescriptorSet) -> std::io::Result<()> {
         self.attend(selected.as_raw_fd(), SELECTED)
     }
 
@@ -97,7 +97,7 @@ impl Desk {
         }
     }
 
-    pub fn leave_selected(&mut self, selected: &Set) {
+    pub fn leave_selected(&mut self, selected: &DescriptorSet) {
         if let Some(set) = &self.set {
             set.remove(selected);
             self.attended -= 1;
@@ -255,7 +255,7 @@ impl Companion for Desk {
     }
 
     fn attended(&self) -> Option<RawFd> {
-        self.set.as_ref().filter(|_| self.attended > 0).map(Set::as_raw_fd)
+        self.set.as_ref().filter(|_| self.attended > 0).map(DescriptorSet::as_raw_fd)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {

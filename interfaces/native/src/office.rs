@@ -25,7 +25,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::{Duration, Instant};
 use weft_fabric::door::Door;
 use weft_fabric::foreign::{CARD_WORDS, Card};
-use weft_kernel::Set;
+use weft_kernel::DescriptorSet;
 use weft_ports::{Endpoint, Peer};
 
 /// Longest name, so that it fits into that of a socket with the user's number.
@@ -51,7 +51,7 @@ pub struct Office {
     door: Door,
     names: Vec<NamedPort>,
     /// The door, and the sockets of all names.
-    set: Set,
+    set: DescriptorSet,
     /// Until then nobody is let in, because that has failed: the set stays readable meanwhile.
     rests_until: Option<Instant>,
 }
@@ -134,7 +134,7 @@ impl AsRawFd for Office {
 
 impl Office {
     pub fn open(endpoint: &mut Endpoint) -> io::Result<Self> {
-        let (door, set) = (endpoint.open_door()?, Set::new()?);
+        let (door, set) = (endpoint.open_door()?, DescriptorSet::new()?);
         set.watch(door.descriptor(), libc::POLLIN, 0)?;
         Ok(Self { door, names: Vec::new(), set, rests_until: None })
     }

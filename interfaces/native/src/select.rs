@@ -8,7 +8,7 @@ use crate::received::ReceivedMessage;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
-use weft_kernel::Set;
+use weft_kernel::DescriptorSet;
 use weft_ports::{Selector, Waiting};
 
 /// How many looks at ports go without one at the descriptors.
@@ -38,7 +38,7 @@ pub enum Happened {
 /// Descriptors, in a set of their own.
 struct Descriptors<'a> {
     all: &'a mut [Polled],
-    set: Set,
+    set: DescriptorSet,
     /// One that the kernel does not watch since it is always ready, such as a file.
     ready: Option<usize>,
     /// Some stand there more than once.
@@ -47,7 +47,7 @@ struct Descriptors<'a> {
 
 impl<'a> Descriptors<'a> {
     fn new(all: &'a mut [Polled]) -> Result<Self> {
-        let set = Set::new().map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
+        let set = DescriptorSet::new().map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
         let (mut ready, mut again) = (None, Vec::new());
         for (at, polled) in all.iter_mut().enumerate() {
             polled.ready = 0;
@@ -152,7 +152,7 @@ pub(crate) fn descriptor() -> Result<RawFd> {
         if let Some(bell) = &desk.bell {
             return Ok(bell.as_raw_fd());
         }
-        let bell = Set::new()?;
+        let bell = DescriptorSet::new()?;
         bell.watch(endpoint.wake_descriptor()?, libc::POLLIN, 0)?;
         bell.add(desk.set()?, 0)?;
         Ok(desk.bell.insert(bell).as_raw_fd())

@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::door::{Door, DoorError, Talk};
-use weft_fabric::spawn::{Exit, Order, Program, SIGNALS, SignalWish, Word};
+use weft_fabric::spawn::{Exit, Program, SIGNALS, SignalWish, SpawnOrder, SpawnWord};
 use weft_ports::{Endpoint, InterfaceName, Peer, Waiting};
 
 /// How long a launcher may take until it asks what it is to start.
@@ -77,7 +77,7 @@ impl StartingJob {
     /// One step; true when all have come.
     fn advance(&mut self, endpoint: &mut Endpoint) -> Result<bool> {
         while let Some((mut talk, piece)) = self.door.poll_visitor() {
-            if Order::is_asked_for(&piece) && self.job.launcher.is_none() {
+            if SpawnOrder::is_asked_for(&piece) && self.job.launcher.is_none() {
                 talk.say(&self.order);
                 self.job.launcher = Some(talk);
             } else if let Some((card, _)) = card_in(JOINS, &piece)
@@ -105,14 +105,14 @@ impl StartingJob {
                     return Err(failed(text));
                 }
                 None | Some(Ok(None)) => return Ok(()),
-                Some(Ok(Some(piece))) => match Word::decode(&piece) {
-                    Some(Word::Failed { text }) => return Err(failed(text)),
-                    Some(Word::Ended { rank, exit }) if !self.job.processes.contains_key(&rank) => {
+                Some(Ok(Some(piece))) => match SpawnWord::decode(&piece) {
+                    Some(SpawnWord::Failed { text }) => return Err(failed(text)),
+                    Some(SpawnWord::Ended { rank, exit }) if !self.job.processes.contains_key(&rank) => {
                         let how = in_words(exit);
                         let text = format!("process {rank} of '{program}' ended before it called weft_init ({how})");
                         return Err(failed(text));
                     }
-                    Some(Word::Ended { rank, exit }) => _ = self.job.ends.insert(rank, exit),
+                    Some(SpawnWord::Ended { rank, exit }) => _ = self.job.ends.insert(rank, exit),
                     _ => {}
                 },
                 Some(Err(DoorError::Closed)) => {
@@ -146,8 +146,8 @@ pub(crate) fn start(wanted: WantedProcesses) -> Result<Vec<Peer>> {
     let count = count as usize;
     let directory = std::env::current_dir().ok();
     let order = Program { program: program.clone(), arguments, ranks: count, environment: Vec::new(), directory };
-    let order = Order::new(vec![order], InterfaceName::Native, door.name());
-    let order = Order { host, watched: true, ..order }.encode();
+    let order = SpawnOrder::new(vec![order], InterfaceName::Native, door.name());
+    let order = SpawnOrder { host, watched: true, ..order }.encode();
     FABRIC.with(|endpoint| endpoint.start_launcher(door.name())).map_err(failed)?;
     let mut beginning = StartingJob { door, order, program, count, begun: Instant::now(), job: StartedJob::default() };
     let begun = desk::wait_looking(waiting("weft_start"), |endpoint, _| match beginning.advance(endpoint) {

@@ -4,8 +4,8 @@ use crate::error::{ErrorKind, NativeError, Result};
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use weft_fabric::door::Talk;
-use weft_fabric::spawn::{Exit, SignalWish, Word};
-use weft_kernel::Set;
+use weft_fabric::spawn::{Exit, SignalWish, SpawnWord};
+use weft_kernel::DescriptorSet;
 use weft_ports::Peer;
 
 #[cold]
@@ -25,12 +25,12 @@ pub struct StartedJob {
 
 impl StartedJob {
     /// Takes what the launcher says, which stands in this set as long as it is there.
-    fn listen(&mut self, set: &Set) {
+    fn listen(&mut self, set: &DescriptorSet) {
         while let Some(talk) = &mut self.launcher {
             match talk.poll() {
                 Ok(None) => return,
                 Ok(Some(piece)) => {
-                    if let Some(Word::Ended { rank, exit }) = Word::decode(&piece) {
+                    if let Some(SpawnWord::Ended { rank, exit }) = SpawnWord::decode(&piece) {
                         self.ends.insert(rank, exit);
                     }
                 }
@@ -87,7 +87,7 @@ impl StartedJobs {
     }
 
     /// Takes what launchers say; how many of them are gone since the last time.
-    pub fn listen(&mut self, set: &Set) -> u32 {
+    pub fn listen(&mut self, set: &DescriptorSet) -> u32 {
         let live = |jobs: &[StartedJob]| jobs.iter().filter(|job| job.launcher.is_some()).count() as u32;
         let before = live(&self.jobs);
         self.jobs.iter_mut().for_each(|job| job.listen(set));

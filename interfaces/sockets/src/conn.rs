@@ -248,11 +248,11 @@ impl Drop for ByKernel {
 
 /// A call's hold on a connection.
 #[derive(Debug)]
-pub struct Held {
+pub struct Hold {
     pub index: u32,
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for Hold {
     type Target = Connection;
 
     #[inline]
@@ -263,11 +263,11 @@ impl std::ops::Deref for Held {
 
 /// Holds the connection that `fd` is; `None` when it is none.
 #[inline]
-pub fn hold(fd: c_int) -> Option<Held> {
+pub fn hold(fd: c_int) -> Option<Hold> {
     loop {
         let Entry::Connection(index) = table::entry(fd)? else { return None };
         at(index).holds.fetch_add(1, Ordering::SeqCst);
-        let held = Held { index };
+        let held = Hold { index };
         // Between the look and the hold it may have been closed, and the record given to another socket.
         if table::entry(fd) == Some(Entry::Connection(index)) {
             return Some(held);
@@ -304,7 +304,7 @@ impl Connection {
     }
 }
 
-impl Held {
+impl Hold {
     /// What a receiver would find now.
     #[inline]
     pub fn readable(&self) -> Readable {
@@ -329,12 +329,12 @@ impl Held {
 }
 
 /// The same for a record that is known to be in use.
-pub fn hold_index(index: u32) -> Held {
+pub fn hold_index(index: u32) -> Hold {
     at(index).holds.fetch_add(1, Ordering::SeqCst);
-    Held { index }
+    Hold { index }
 }
 
-impl Drop for Held {
+impl Drop for Hold {
     #[inline]
     fn drop(&mut self) {
         at(self.index).release(self.index, 1);

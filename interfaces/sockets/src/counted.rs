@@ -3,14 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
-use weft_fabric::stream::{Cause, Reason};
+use weft_fabric::stream::{KernelReason, Reason};
 
 use super::conn::{Connection, FRESH};
 use super::meet::STREAMS;
 
 impl Connection {
     /// It is with the kernel for this cause, and no more for the one before; for none, it has left the kernel.
-    pub fn count_as(&self, cause: Option<Cause>) {
+    pub fn count_as(&self, cause: Option<KernelReason>) {
         let number = cause.map_or(0, |cause| cause.reason as u32 + 1);
         let before = self.counted_as.swap(number, Ordering::Relaxed);
         if before == number {

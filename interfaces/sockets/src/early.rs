@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use weft_fabric::stream::SendRoute;
 
-use super::conn::{self, ACCEPTED, ATTACHED, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::conn::{self, ACCEPTED, ATTACHED, Connection, FAR, FRESH, GRANTED, Hold, NEVER, OFFERED};
 use super::table::{self, Entry};
 use super::{kernel_counts, meet, raw, settings};
 
@@ -89,13 +89,13 @@ fn bytes_of_service(conn: &Connection) -> u64 {
 /// Whether this connection, which would be offered if nothing were known of its service, has moved enough, or is about
 /// to.
 #[cold]
-pub fn is_enough(held: &Held, fd: c_int, more: usize) -> bool {
+pub fn is_enough(held: &Hold, fd: c_int, more: usize) -> bool {
     find_service(held, fd);
     let calls = settings::attach_calls().saturating_mul(1 << in_vain(held).load(Ordering::Relaxed));
     held.calls.load(Ordering::Relaxed) >= calls || moved(held).saturating_add(more as u64) >= bytes_of_service(held)
 }
 
-fn find_service(held: &Held, fd: c_int) {
+fn find_service(held: &Hold, fd: c_int) {
     if held.service.load(Ordering::Relaxed) == 0
         && let Some([ours, others]) = held.ports(fd)
     {
@@ -115,7 +115,7 @@ pub fn is_much(conn: &Connection) -> bool {
 
 /// Whether a send of `bytes` on this connection, which is not attached, is to be made in parts.
 #[inline]
-pub fn applies(held: &Held, bytes: usize) -> bool {
+pub fn applies(held: &Hold, bytes: usize) -> bool {
     let up_to = held.up_to.load(Ordering::Relaxed);
     up_to != UNBOUNDED && held.sent.load(Ordering::Relaxed).saturating_add(bytes as u64) > up_to && {
         let state = held.state_now();
@@ -125,7 +125,7 @@ pub fn applies(held: &Held, bytes: usize) -> bool {
 
 /// How many of `bytes` the kernel may carry now, after it has carried `sent`; 0: [`pause`] first.
 #[inline]
-pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
+pub fn allowance(held: &Hold, sent: u64, bytes: usize) -> usize {
     match held.up_to.load(Ordering::Relaxed) {
         UNBOUNDED => bytes,
         up_to => bytes.min(up_to.saturating_sub(sent) as usize),
@@ -135,7 +135,7 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
 /// Gives the other end a little time to come before `more` bytes are sent. Afterwards the connection is attached at
 /// both ends, or the kernel may carry more. No lock is held.
 #[cold]
-pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
+pub fn pause(held: &Hold, fd: c_int, more: usize, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
     let mut busy = false;
     if held.state_now() == FRESH {
@@ -160,16 +160,16 @@ pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
 }
 
 /// Whether the rendezvous has been shown the other end, so that somebody will come.
-fn is_sure(held: &Held) -> bool {
+fn is_sure(held: &Hold) -> bool {
     matches!(held.state_now(), GRANTED | ATTACHED)
 }
 
-fn most_pauses(held: &Held, may_wait: bool) -> u32 {
+fn most_pauses(held: &Hold, may_wait: bool) -> u32 {
     if !may_wait || is_sure(held) { MOST_PAUSES } else { PAUSES }
 }
 
 /// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
-fn other_end_is_idle_here(held: &Held, fd: c_int) -> bool {
+fn other_end_is_idle_here(held: &Hold, fd: c_int) -> bool {
     let Some((here, there)) = kernel_counts::ends(fd) else { return false };
     let accepted = held.has_flag(ACCEPTED);
     let others = table::entries(0, c_int::MAX).filter_map(|(fd, entry)| match entry {
@@ -183,7 +183,7 @@ fn other_end_is_idle_here(held: &Held, fd: c_int) -> bool {
 }
 
 /// Whether both ends were attached in time.
-fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
+fn wait(held: &Hold, fd: c_int, may_wait: bool) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
     let start = raw::now_ns();
@@ -210,7 +210,7 @@ fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
     }
 }
 
-fn may_switch(held: &Held) -> bool {
+fn may_switch(held: &Hold) -> bool {
     let mut guard = held.stream().lock_send();
     guard.is_nested() || guard.route() != SendRoute::Kernel
 }

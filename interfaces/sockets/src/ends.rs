@@ -14,7 +14,7 @@ use libc::{POLLHUP, POLLIN, POLLRDHUP, SHUT_RDWR};
 
 use weft_fabric::stream::{Reason, Writable};
 
-use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, FAR, Held, OFFERED, UNDONE};
+use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, FAR, Hold, OFFERED, UNDONE};
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
@@ -67,7 +67,7 @@ fn reset_if_unread(conn: &Connection, fd: c_int) -> Option<libc::linger> {
 
 /// The kernel has told of an error itself: if it is a reset, there is not to be another one.
 #[cold]
-pub fn told(held: &Held, fd: c_int, error: Errno) {
+pub fn told(held: &Hold, fd: c_int, error: Errno) {
     if error == libc::ECONNRESET && held.stream().left_unread() > 0 && kernel_counts::has_ended(fd) {
         held.stream().lock_send().abandon_ring();
     }
@@ -76,7 +76,7 @@ pub fn told(held: &Held, fd: c_int, error: Errno) {
 /// The kernel may have been told of an end: `events` is what it reports. True if the connection is as if it had been
 /// reset since; then the kernel is to be asked again.
 #[inline]
-pub fn notice(held: &Held, fd: c_int, events: i16) -> bool {
+pub fn notice(held: &Hold, fd: c_int, events: i16) -> bool {
     events & (POLLIN | POLLRDHUP | POLLHUP) != 0
         && held.stream().left_unread() > 0
         && kernel_counts::has_ended(fd)
@@ -85,14 +85,14 @@ pub fn notice(held: &Held, fd: c_int, events: i16) -> bool {
 
 /// The same for one who holds no lock of the connection, nor of a set.
 #[cold]
-fn judge(held: &Held, fd: c_int) -> bool {
+fn judge(held: &Hold, fd: c_int) -> bool {
     let guard = held.stream().lock_receive();
     !guard.is_nested() && judge_locked(held, fd)
 }
 
 /// The same under the lock of the receiving direction. Decided once, for all who share the socket.
 #[cold]
-pub fn judge_locked(held: &Held, fd: c_int) -> bool {
+pub fn judge_locked(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
     if held.is_cut_off()
         || stream.left_unread() == 0
@@ -111,7 +111,7 @@ pub fn judge_locked(held: &Held, fd: c_int) -> bool {
 
 /// Leaves the socket as a reset does. Whether the kernel `tells` of the error: only where our direction is open. The
 /// ring in which we send is abandoned already.
-fn undo(held: &Held, fd: c_int, tells: bool) {
+fn undo(held: &Hold, fd: c_int, tells: bool) {
     held.stream().rouse_senders();
     let _ = raw::disconnect(fd);
     let _ = raw::shutdown(fd, SHUT_RDWR);
@@ -136,7 +136,7 @@ pub fn reset_deserted() {
     }
 }
 
-fn reset_if_needed(held: &Held, fd: c_int) {
+fn reset_if_needed(held: &Hold, fd: c_int) {
     let stream = held.stream();
     let guard = stream.lock_receive();
     if guard.is_nested() || held.has_flag(UNDONE) || held.is_cut_off() || !needs_lane(held, fd) {
@@ -149,7 +149,7 @@ fn reset_if_needed(held: &Held, fd: c_int) {
 }
 
 /// Whether something is to come by the lane still, or to go by it.
-fn needs_lane(held: &Held, fd: c_int) -> bool {
+fn needs_lane(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
     // The other host has ended the connection when all had come that it had sent; where it only reads on, ours is to go.
     let reads_on = kernel_counts::awaits_our_end(fd) && stream.peer_reads_on();

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL, POLLIN, POLLOUT, pollfd};
 
-use super::conn::{ATTACHED, GRANTED, Held, OFFERED};
+use super::conn::{ATTACHED, GRANTED, Hold, OFFERED};
 use super::meet::{self, STREAMS};
 use super::pieces::{NO_PIECE, Pieces};
 use super::poll::NOTHING;
@@ -22,12 +22,12 @@ use super::{early, incoming, kernel_counts, outgoing, wait};
 pub const SLICE_NS: u64 = 5_000_000;
 
 /// Whether calls on this connection are made here.
-pub fn applies(held: &Held) -> bool {
+pub fn applies(held: &Hold) -> bool {
     matches!(held.state_now(), OFFERED | GRANTED) && held.patience.load(Ordering::Relaxed) > 0
 }
 
 /// What a call does after it has waited.
-enum Next {
+enum AfterWait {
     /// The kernel may have something.
     Look,
     /// The rings have the rest.
@@ -38,10 +38,10 @@ enum Next {
 }
 
 /// A receiving call; `None`: nothing was done, the program's own call shall do it.
-pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Option<Result<usize, Errno>> {
+pub fn receive(held: &Hold, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Option<Result<usize, Errno>> {
     let all = pieces.left();
     let may_block = flags & MSG_DONTWAIT == 0;
-    let mut waiting = Waiting { option: libc::SO_RCVTIMEO, events: POLLIN, deadline: None };
+    let mut waiting = WaitingCall { option: libc::SO_RCVTIMEO, events: POLLIN, deadline: None };
     if all == 0 {
         return None;
     }
@@ -68,19 +68,19 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
         }
         let done = all - pieces.left();
         match waiting.wait(held, fd, may_block, done) {
-            Next::Plain => return None,
-            Next::Look => {}
-            Next::Attached => return Some(sum(done, incoming::receive(held, fd, pieces, flags), Some(held))),
-            Next::Failed(error) => return Some(sum(done, Err(error), None)),
+            AfterWait::Plain => return None,
+            AfterWait::Look => {}
+            AfterWait::Attached => return Some(sum(done, incoming::receive(held, fd, pieces, flags), Some(held))),
+            AfterWait::Failed(error) => return Some(sum(done, Err(error), None)),
         }
     }
 }
 
 /// A sending call; `None`: nothing was done, the program's own call shall do it.
-pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Option<Result<usize, Errno>> {
+pub fn send(held: &Hold, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Option<Result<usize, Errno>> {
     let all = pieces.left();
     let may_block = flags & MSG_DONTWAIT == 0;
-    let mut waiting = Waiting { option: libc::SO_SNDTIMEO, events: POLLOUT, deadline: None };
+    let mut waiting = WaitingCall { option: libc::SO_SNDTIMEO, events: POLLOUT, deadline: None };
     let mut may_wait = None;
     if all == 0 {
         return None;
@@ -113,16 +113,16 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Opt
         }
         let done = all - pieces.left();
         match waiting.wait(held, fd, may_block, done) {
-            Next::Plain => return None,
-            Next::Look => {}
-            Next::Attached => return Some(sum(done, outgoing::send(held, fd, pieces, flags), None)),
-            Next::Failed(error) => return Some(sum(done, Err(error), None)),
+            AfterWait::Plain => return None,
+            AfterWait::Look => {}
+            AfterWait::Attached => return Some(sum(done, outgoing::send(held, fd, pieces, flags), None)),
+            AfterWait::Failed(error) => return Some(sum(done, Err(error), None)),
         }
     }
 }
 
 /// What a call answers whose first part has moved `done` bytes; an error of the rest is owed by `held`.
-fn sum(done: usize, rest: Result<usize, Errno>, owes: Option<&Held>) -> Result<usize, Errno> {
+fn sum(done: usize, rest: Result<usize, Errno>, owes: Option<&Hold>) -> Result<usize, Errno> {
     match rest {
         Ok(more) => Ok(done + more),
         Err(error) if done == 0 => Err(error),
@@ -140,24 +140,24 @@ fn is_nonblocking(fd: c_int) -> bool {
 }
 
 /// How one call waits.
-struct Waiting {
+struct WaitingCall {
     option: c_int,
     events: i16,
     /// Of the whole call; the outer `None`: not known yet.
     deadline: Option<Option<u64>>,
 }
 
-impl Waiting {
+impl WaitingCall {
     #[cold]
-    fn wait(&mut self, held: &Held, fd: c_int, may_block: bool, done: usize) -> Next {
+    fn wait(&mut self, held: &Hold, fd: c_int, may_block: bool, done: usize) -> AfterWait {
         if !may_block || (self.deadline.is_none() && is_nonblocking(fd)) {
-            return Next::Failed(libc::EAGAIN);
+            return AfterWait::Failed(libc::EAGAIN);
         }
         let option = self.option;
         let deadline = *self.deadline.get_or_insert_with(|| wait::deadline(kernel_counts::timeout_ns(fd, option)));
         // A call that has moved something can only go on here.
         if !held.take_patience() && done == 0 {
-            return Next::Plain;
+            return AfterWait::Plain;
         }
         let left = left_ns(deadline).map_or(SLICE_NS, |left| left.min(SLICE_NS));
         let mut fds = [pollfd { fd, events: self.events, revents: 0 }, NOTHING];
@@ -165,10 +165,10 @@ impl Waiting {
         let slept = signals::sleep(&mut fds, Some(left), deadline.is_none());
         drop(aside);
         match slept {
-            Slept::Interrupted => Next::Failed(libc::EINTR),
-            Slept::TimedOut if left_ns(deadline) == Some(0) => Next::Failed(libc::EAGAIN),
-            _ if meet::before_call(held, fd) => Next::Attached,
-            _ => Next::Look,
+            Slept::Interrupted => AfterWait::Failed(libc::EINTR),
+            Slept::TimedOut if left_ns(deadline) == Some(0) => AfterWait::Failed(libc::EAGAIN),
+            _ if meet::before_call(held, fd) => AfterWait::Attached,
+            _ => AfterWait::Look,
         }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_OOB, O_NONBLOCK, POLLIN, POLLRDHUP, pollfd};
 use weft_fabric::stream::{Readable, Reason, Stream};
 
-use super::conn::{self, ATTACHED, Connection, FAR, Held, OFFERED};
+use super::conn::{self, ATTACHED, Connection, FAR, Hold, OFFERED};
 use super::meet::{self, STREAMS};
 use super::raw::Errno;
 use super::table::{self, Entry};
@@ -71,7 +71,7 @@ thread_local! {
 
 /// The connection cannot go by a ring of this host for this reason: perhaps because it leads to another one. Its cookie, if
 /// it is to be shown for that.
-pub fn note(held: &Held, fd: c_int, reason: Reason) -> Option<u64> {
+pub fn note(held: &Hold, fd: c_int, reason: Reason) -> Option<u64> {
     if reason != Reason::NotLocal || !kernel_counts::leads_elsewhere(fd) {
         return None;
     }
@@ -125,7 +125,7 @@ pub fn withdraw(conn: &Connection) {
 
 /// A connection that was shown: after some time without an answer it stays with the kernel.
 #[cold]
-pub fn look_at_patience(held: &Held, fd: c_int) {
+pub fn look_at_patience(held: &Hold, fd: c_int) {
     if raw::ticks().wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > PATIENCE_TICKS {
         cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
         if meet::refuse(held, OFFERED, Reason::NotLocal, fd) {
@@ -136,7 +136,7 @@ pub fn look_at_patience(held: &Held, fd: c_int) {
 
 /// Before a sending call.
 #[inline]
-pub fn before_send(held: &Held) {
+pub fn before_send(held: &Hold) {
     if held.has_flag(FAR) {
         AWAITS.with(|awaits| awaits.set(true));
     }
@@ -159,14 +159,14 @@ fn is_worth_it(timeout_ns: Option<u64>) -> bool {
 
 /// Before a receiving call on a connection that is the kernel's: looks, if the call may sleep.
 #[inline]
-pub fn before_receive(held: &Held, fd: c_int, flags: c_int) {
+pub fn before_receive(held: &Hold, fd: c_int, flags: c_int) {
     if held.has_flag(FAR) && flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE) == 0 {
         look_before_sleep(held, fd);
     }
 }
 
 #[cold]
-fn look_before_sleep(held: &Held, fd: c_int) {
+fn look_before_sleep(held: &Hold, fd: c_int) {
     // A call that does not wait leaves the looking to the wait that follows.
     let waits = || raw::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|flags| flags & O_NONBLOCK as usize == 0);
     let there = || !wait::is_open(held, fd) || raw::poll_one(fd, POLLIN | POLLRDHUP) != 0;
@@ -178,11 +178,11 @@ fn look_before_sleep(held: &Held, fd: c_int) {
 /// Before a sleep of a receiver on an attached connection whose next bytes come by the kernel: looks as for one that is not.
 /// True if there is something.
 #[inline]
-pub fn look_at_kernel(held: &Held, fd: c_int) -> bool {
+pub fn look_at_kernel(held: &Hold, fd: c_int) -> bool {
     held.stream().is_far() && is_worth_it(None) && pace::spin_far(|| has_come(held, fd))
 }
 
-fn has_come(held: &Held, fd: c_int) -> bool {
+fn has_come(held: &Hold, fd: c_int) -> bool {
     STREAMS.drive();
     held.readable() != Readable::Kernel || raw::poll_one(fd, POLLIN | POLLRDHUP) != 0
 }

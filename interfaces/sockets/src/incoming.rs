@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL};
 use weft_fabric::stream::{Readable, ReceiveGuard, ReceiveRoute, Stream};
 
-use super::conn::{ASK_KERNEL, Held, SHUT};
+use super::conn::{ASK_KERNEL, Hold, SHUT};
 use super::ends;
 use super::far;
 use super::kernel_counts;
@@ -40,7 +40,7 @@ enum Turn {
 
 /// Receives as the kernel would with these flags.
 #[inline]
-pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+pub fn receive(held: &Hold, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
     let stream = held.stream();
     let all = pieces.left();
     let wanted = wanted(&stream, all, flags);
@@ -101,7 +101,7 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
 
 /// A receiving call without room for bytes waits as any other, and takes none.
 #[cold]
-pub fn await_byte(held: &Held, fd: c_int, flags: c_int) -> Result<usize, Errno> {
+pub fn await_byte(held: &Hold, fd: c_int, flags: c_int) -> Result<usize, Errno> {
     let mut byte = 0u8;
     let piece = [libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 }];
     receive(held, fd, Pieces::new(&piece), flags & MSG_DONTWAIT | MSG_PEEK).map(|_| 0)
@@ -132,7 +132,7 @@ fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
 
 /// The answer of a call when the stream has ended or failed after `done` bytes.
 #[cold]
-fn ended(held: &Held, done: usize, end: &Turn) -> Result<usize, Errno> {
+fn ended(held: &Hold, done: usize, end: &Turn) -> Result<usize, Errno> {
     match *end {
         Turn::Failed(error) if done == 0 => Err(error),
         // The kernel tells an error once, and then an end.
@@ -146,14 +146,14 @@ fn ended(held: &Held, done: usize, end: &Turn) -> Result<usize, Errno> {
 
 /// Another thread has closed the descriptor: what the kernel says about its number is not about us.
 #[cold]
-fn closed(held: &Held, all: usize, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+fn closed(held: &Hold, all: usize, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
     let done = all - pieces.left();
     Ok(done + last(held, stream, pieces, flags))
 }
 
 /// What is in the ring, when the descriptor is not ours to ask any more: the end follows.
 #[cold]
-fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> usize {
+fn last(held: &Hold, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> usize {
     let left = pieces.left();
     let mut guard = stream.lock_receive();
     match guard.route(received(held)) {
@@ -167,7 +167,7 @@ fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> 
 
 /// Whether the kernel is to be asked before a call says that there is nothing.
 #[inline]
-fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
+fn must_ask(held: &Hold, stream: &Stream, may_wait: bool) -> bool {
     held.has_flag(ASK_KERNEL | SHUT)
         || stream.peer_closing()
         || held.owes()
@@ -175,7 +175,7 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 }
 
 #[inline]
-fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn turn(held: &Hold, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
     match turn_held(&mut guard, held, fd, pieces, flags) {
         Turn::Broken => {
@@ -188,7 +188,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
 }
 
 #[inline]
-fn turn_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn turn_held(guard: &mut ReceiveGuard, held: &Hold, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     match guard.route(received(held)) {
         ReceiveRoute::Ring => from_ring(guard, held, fd, pieces, flags),
         ReceiveRoute::Kernel(at_most) => from_kernel(guard, held, fd, at_most, pieces, flags),
@@ -198,7 +198,7 @@ fn turn_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Piec
 
 /// Receives what is there, for one who keeps the direction: nobody else takes anything out of it between two of these.
 #[cold]
-pub fn receive_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, mut pieces: Pieces<'_>) -> Result<usize, Errno> {
+pub fn receive_held(guard: &mut ReceiveGuard, held: &Hold, fd: c_int, mut pieces: Pieces<'_>) -> Result<usize, Errno> {
     let all = pieces.left();
     let mut asked = false;
     loop {
@@ -220,7 +220,7 @@ pub fn receive_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, mut pieces
 }
 
 #[inline]
-fn from_ring(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn from_ring(guard: &mut ReceiveGuard, held: &Hold, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     if flags & MSG_PEEK != 0 {
         return look_ahead(guard, held, fd, 0, *pieces, flags);
     }
@@ -248,7 +248,7 @@ fn nothing(guard: &ReceiveGuard) -> Turn {
 }
 
 #[inline]
-fn received(held: &Held) -> u64 {
+fn received(held: &Hold) -> u64 {
     held.stream().kernel_counts().1.load(Ordering::Relaxed)
 }
 
@@ -272,7 +272,7 @@ fn skip_in_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>) -> Turn {
 #[cold]
 fn look_ahead(
     guard: &mut ReceiveGuard,
-    held: &Held,
+    held: &Hold,
     fd: c_int,
     first: u64,
     mut pieces: Pieces<'_>,
@@ -325,7 +325,7 @@ fn copy_ahead(guard: &mut ReceiveGuard, mut pieces: Pieces<'_>, bytes: usize) {
 
 /// How many bytes a receiver could take now, on both ways together (`FIONREAD`).
 #[cold]
-pub fn pending(held: &Held, fd: c_int) -> usize {
+pub fn pending(held: &Hold, fd: c_int) -> usize {
     let stream = held.stream();
     let mut guard = stream.lock_receive();
     let in_kernel = || raw::ioctl_number(fd, libc::FIONREAD).unwrap_or(0) as u64;
@@ -349,7 +349,7 @@ pub fn pending(held: &Held, fd: c_int) -> usize {
 /// safe, and this does not block.
 fn from_kernel(
     guard: &mut ReceiveGuard,
-    held: &Held,
+    held: &Hold,
     fd: c_int,
     at_most: Option<u64>,
     pieces: &mut Pieces<'_>,
@@ -397,7 +397,7 @@ fn from_kernel(
 #[cold]
 fn end_of_kernel(
     guard: &mut ReceiveGuard,
-    held: &Held,
+    held: &Hold,
     fd: c_int,
     pieces: &mut Pieces<'_>,
     flags: c_int,
@@ -428,7 +428,7 @@ fn end_of_kernel(
 }
 
 /// The end as the kernel tells of it by now, if it became a reset meanwhile.
-fn end_now(held: &Held, fd: c_int, end: Turn, reset: bool) -> Turn {
+fn end_now(held: &Hold, fd: c_int, end: Turn, reset: bool) -> Turn {
     if !reset {
         return end;
     }
@@ -440,7 +440,7 @@ fn end_now(held: &Held, fd: c_int, end: Turn, reset: bool) -> Turn {
 }
 
 /// What the kernel says once only is told behind the bytes that came before it.
-fn owe(held: &Held, end: &Turn) {
+fn owe(held: &Hold, end: &Turn) {
     if let Turn::Failed(error) = *end {
         held.owe(error);
     }
@@ -448,7 +448,7 @@ fn owe(held: &Held, end: &Turn) {
 
 /// The ring is empty: what the kernel knows. `Came`: look again, there is something.
 #[cold]
-fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
+fn ask_kernel(held: &Hold, fd: c_int, stream: &Stream) -> Turn {
     far::look_after();
     let owed = held.take_owed();
     if owed != 0 {
@@ -464,7 +464,7 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
 
 /// The same, after the kernel's answer to a look.
 #[cold]
-fn ask_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, answer: Result<usize, Errno>) -> Turn {
+fn ask_held(guard: &mut ReceiveGuard, held: &Hold, fd: c_int, answer: Result<usize, Errno>) -> Turn {
     if answer == Err(libc::EAGAIN) {
         return Turn::Nothing;
     }

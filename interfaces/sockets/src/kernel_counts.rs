@@ -92,7 +92,7 @@ pub fn leads_elsewhere(fd: c_int) -> bool {
 }
 
 /// Whether both are this host, as far as the two addresses tell.
-fn same_host(here: &End, there: &End) -> bool {
+fn same_host(here: &KernelEnd, there: &KernelEnd) -> bool {
     here.address == there.address || (here.is_loopback() && there.is_loopback())
 }
 
@@ -108,10 +108,10 @@ pub fn awaits_our_end(fd: c_int) -> bool {
 }
 
 /// This end and the other one, as the kernel names them.
-pub fn ends(fd: c_int) -> Option<(End, End)> {
+pub fn ends(fd: c_int) -> Option<(KernelEnd, KernelEnd)> {
     let here = raw::name(libc::SYS_getsockname, fd).ok()?;
     let there = raw::name(libc::SYS_getpeername, fd).ok()?;
-    Some((End::of(&here)?, End::of(&there)?))
+    Some((KernelEnd::of(&here)?, KernelEnd::of(&there)?))
 }
 
 /// Makes the kernel send what it holds back until a packet is full (Nagle's rule, `TCP_CORK`): setting `TCP_NODELAY` does
@@ -126,13 +126,13 @@ pub fn push(fd: c_int) {
 
 /// One end of a connection; IPv4 in its mapped form.
 #[derive(PartialEq, Eq)]
-pub struct End {
+pub struct KernelEnd {
     address: [u8; 16],
     pub port: u16,
 }
 
-impl End {
-    fn of(name: &sockaddr_storage) -> Option<End> {
+impl KernelEnd {
+    fn of(name: &sockaddr_storage) -> Option<KernelEnd> {
         match c_int::from(name.ss_family) {
             AF_INET => {
                 // SAFETY: the family says which type it is; the storage is large enough for all and aligned.
@@ -140,12 +140,12 @@ impl End {
                 let mut address = [0; 16];
                 address[10..12].copy_from_slice(&[0xff, 0xff]);
                 address[12..].copy_from_slice(&name.sin_addr.s_addr.to_ne_bytes());
-                Some(End { address, port: u16::from_be(name.sin_port) })
+                Some(KernelEnd { address, port: u16::from_be(name.sin_port) })
             }
             AF_INET6 => {
                 // SAFETY: as above.
                 let name = unsafe { &*(&raw const *name).cast::<sockaddr_in6>() };
-                Some(End { address: name.sin6_addr.s6_addr, port: u16::from_be(name.sin6_port) })
+                Some(KernelEnd { address: name.sin6_addr.s6_addr, port: u16::from_be(name.sin6_port) })
             }
             _ => None,
         }
@@ -162,7 +162,7 @@ const SAMPLES: u32 = 50;
 
 /// What the kernel says about the counts of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sample {
+enum CountSample {
     /// They are the kernel's.
     Equal,
     /// More has come between the questions: they lie within the bounds.
@@ -182,36 +182,36 @@ pub fn agree(fd: c_int, sent: u64, received: u64) -> bool {
     let mut possible = false;
     for _ in 0..SAMPLES {
         match sample(fd, sent, received) {
-            Sample::Equal => return true,
-            Sample::Possible => possible = true,
-            Sample::Unclear => {}
-            Sample::Other => return false,
+            CountSample::Equal => return true,
+            CountSample::Possible => possible = true,
+            CountSample::Unclear => {}
+            CountSample::Other => return false,
         }
     }
     possible
 }
 
-fn sample(fd: c_int, sent: u64, received: u64) -> Sample {
+fn sample(fd: c_int, sent: u64, received: u64) -> CountSample {
     let (Some(before), Ok(waiting)) = (TcpInfo::of(fd), raw::ioctl_number(fd, libc::FIONREAD)) else {
-        return Sample::Other;
+        return CountSample::Other;
     };
-    let Some(after) = TcpInfo::of(fd) else { return Sample::Other };
+    let Some(after) = TcpInfo::of(fd) else { return CountSample::Other };
     // What was written is one answer of the kernel, under its lock: exact.
     if after.established() && after.bytes_written() != sent {
-        return Sample::Unclear;
+        return CountSample::Unclear;
     }
     if !after.established() {
-        return Sample::Other;
+        return CountSample::Other;
     }
     within(received + waiting as u64, before.bytes_received(), after.bytes_received())
 }
 
 /// How a count of what has arrived in all compares to the kernel's, asked before and after.
-fn within(arrived: u64, before: u64, after: u64) -> Sample {
+fn within(arrived: u64, before: u64, after: u64) -> CountSample {
     match (before..=after).contains(&arrived) {
-        true if before == after => Sample::Equal,
-        true => Sample::Possible,
-        false => Sample::Other,
+        true if before == after => CountSample::Equal,
+        true => CountSample::Possible,
+        false => CountSample::Other,
     }
 }
 
@@ -295,9 +295,9 @@ mod tests {
 
     #[test]
     fn bounds_hold_the_count_from_both_sides() {
-        assert_eq!(within(10, 10, 10), Sample::Equal);
-        assert_eq!([10, 12, 15].map(|at| within(at, 10, 15)), [Sample::Possible; 3]);
-        assert_eq!([9, 16].map(|at| within(at, 10, 15)), [Sample::Other; 2]);
+        assert_eq!(within(10, 10, 10), CountSample::Equal);
+        assert_eq!([10, 12, 15].map(|at| within(at, 10, 15)), [CountSample::Possible; 3]);
+        assert_eq!([9, 16].map(|at| within(at, 10, 15)), [CountSample::Other; 2]);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR, SHUT_WR};
-use weft_fabric::stream::{Cause, KernelOnly, Reason, Stream};
+use weft_fabric::stream::{KernelOnly, KernelReason, Reason, Stream};
 
-use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Hold, NEVER, OFFERED};
 use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
@@ -37,7 +37,7 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
-pub fn hand_back(fd: c_int, cause: impl Into<Cause>) {
+pub fn hand_back(fd: c_int, cause: impl Into<KernelReason>) {
     hand_back_since(fd, cause.into(), None, Whom::Anybody);
 }
 
@@ -51,7 +51,7 @@ enum Whom {
 }
 
 /// The same, asked for at the time `start`.
-fn hand_back_since(fd: c_int, cause: Cause, start: Option<u64>, whom: Whom) {
+fn hand_back_since(fd: c_int, cause: KernelReason, start: Option<u64>, whom: Whom) {
     if udp::withdraw(fd, cause) {
         return;
     }
@@ -64,7 +64,7 @@ fn hand_back_since(fd: c_int, cause: Cause, start: Option<u64>, whom: Whom) {
 }
 
 #[cold]
-fn hand_back_attached(held: &Held, fd: c_int, cause: Cause, start: u64, whom: Whom) {
+fn hand_back_attached(held: &Hold, fd: c_int, cause: KernelReason, start: u64, whom: Whom) {
     let stream = held.stream();
     let mut call_at = start + CALL_AFTER_NS;
     let mut settled = false;
@@ -115,7 +115,7 @@ fn has_come_back(stream: &Stream, whom: Whom) -> bool {
 
 /// The bytes in the ring cannot come by the kernel: nobody shall get those behind them. What we have is still read by us,
 /// in order, and then the connection is reset.
-fn cut_off(held: &Held, fd: c_int) {
+fn cut_off(held: &Hold, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
     let stream = held.stream();
     let _guard = stream.lock_receive();
@@ -157,7 +157,7 @@ fn serve_all() {
 
 /// The peer broke the rules of the shared memory: the program sees a connection that was reset.
 #[cold]
-pub fn reset(held: &Held, fd: c_int) {
+pub fn reset(held: &Hold, fd: c_int) {
     let _ = raw::shutdown(fd, SHUT_RDWR);
     if held.change(ATTACHED, NEVER) {
         STREAMS.counters().fell_back(Reason::Broken);

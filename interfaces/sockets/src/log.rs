@@ -5,18 +5,18 @@
 use std::ffi::c_int;
 use std::fmt::{Arguments, Write};
 
-use weft_fabric::stream::{Cause, REASON_MEANINGS, Reason, Sums};
+use weft_fabric::stream::{KernelReason, REASON_MEANINGS, Reason, Sums};
 
 use super::meet::STREAMS;
 use super::{raw, settings};
 
 /// A line on the stack; what does not fit is cut off.
-struct Line {
+struct LogLine {
     bytes: [u8; 512],
     used: usize,
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = self.bytes.len() - 1 - self.used;
         let taken = text.len().min(room);
@@ -32,7 +32,7 @@ pub fn line(text: Arguments<'_>) {
 }
 
 fn line_into(file: c_int, text: Arguments<'_>) {
-    let mut line = Line { bytes: [0; 512], used: 0 };
+    let mut line = LogLine { bytes: [0; 512], used: 0 };
     let _ = write!(line, "weft: {}: {text}", raw::process());
     line.bytes[line.used] = b'\n';
     raw::write(file, &line.bytes[..=line.used]);
@@ -44,8 +44,8 @@ pub fn attached(fd: c_int) {
     }
 }
 
-pub fn fell_back(fd: c_int, cause: impl Into<Cause>) {
-    let Cause { reason, option } = cause.into();
+pub fn fell_back(fd: c_int, cause: impl Into<KernelReason>) {
+    let KernelReason { reason, option } = cause.into();
     // That a connection leaves the host is no news.
     if settings::log_level() >= if reason == Reason::NotLocal { 2 } else { 1 } {
         match option {

@@ -5,10 +5,10 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use weft_fabric::stream::{Cause, Mail, Offer, Reason, Stream, Streams};
+use weft_fabric::stream::{AnchorOffer, KernelReason, Mail, Reason, Stream, Streams};
 
 use super::conn::{
-    self, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TAKEN, TOLD, WAS_ATTACHED,
+    self, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Hold, NEVER, OFFERED, TAKEN, TOLD, WAS_ATTACHED,
 };
 use super::table::{self, Entry};
 use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, passed, raw, settings, udp};
@@ -21,7 +21,7 @@ pub const RETRY_FACTOR: u32 = 8;
 /// Before a data call: attaches a connection if both ends are known by now, and leaves one to the kernel that has gone back
 /// to it. True if it is attached.
 #[inline]
-pub fn before_call(held: &Held, fd: c_int) -> bool {
+pub fn before_call(held: &Hold, fd: c_int) -> bool {
     match held.state() {
         ATTACHED => !held.stream().is_over() || !leave(held),
         OFFERED | GRANTED => look_for_mail(held, fd),
@@ -32,7 +32,7 @@ pub fn before_call(held: &Held, fd: c_int) -> bool {
 /// Another process that shares the socket may have handed it back: what we know of its options is old from then on. False
 /// where an error is still to be told.
 #[cold]
-fn leave(held: &Held) -> bool {
+fn leave(held: &Hold) -> bool {
     let left = !held.owes() && held.change(ATTACHED, NEVER);
     if left {
         epoll::refresh(held);
@@ -42,7 +42,7 @@ fn leave(held: &Held) -> bool {
 
 /// After a data call that went to the kernel.
 #[inline]
-pub fn after_call(held: &Held, fd: c_int) {
+pub fn after_call(held: &Hold, fd: c_int) {
     let calls = held.calls.fetch_add(1, Ordering::Relaxed) + 1;
     held.begin_to_count();
     if (calls >= settings::attach_calls() || early::is_much(held))
@@ -54,12 +54,12 @@ pub fn after_call(held: &Held, fd: c_int) {
 }
 
 /// Before a call that will move much. True if it is to be tried again.
-pub fn offer_now(held: &Held, fd: c_int) -> bool {
-    offer(held, fd) == Some(Offer::Busy)
+pub fn offer_now(held: &Hold, fd: c_int) -> bool {
+    offer(held, fd) == Some(AnchorOffer::Busy)
 }
 
 /// Stays with the kernel from now on; false where it has gone on from that state meanwhile.
-pub fn refuse(conn: &Connection, from: u32, cause: impl Into<Cause>, fd: c_int) -> bool {
+pub fn refuse(conn: &Connection, from: u32, cause: impl Into<KernelReason>, fd: c_int) -> bool {
     let cause = cause.into();
     let refused = conn.change(from, NEVER);
     if refused {
@@ -70,7 +70,7 @@ pub fn refuse(conn: &Connection, from: u32, cause: impl Into<Cause>, fd: c_int) 
 }
 
 /// A connection that was never attached shall never be; gives back what the rendezvous granted.
-pub fn give_up(held: &Held, fd: c_int, cause: Cause) {
+pub fn give_up(held: &Hold, fd: c_int, cause: KernelReason) {
     if matches!(held.state(), FRESH | OFFERED | GRANTED) {
         family::spoil(held);
     }
@@ -93,7 +93,7 @@ pub fn give_up(held: &Held, fd: c_int, cause: Cause) {
 }
 
 /// What keeps a connection from being offered for now.
-fn obstacle(held: &Held, fd: c_int) -> Option<Reason> {
+fn obstacle(held: &Hold, fd: c_int) -> Option<Reason> {
     if !super::may_accelerate() {
         return Some(Reason::KernelCall);
     }
@@ -105,7 +105,7 @@ fn obstacle(held: &Held, fd: c_int) -> Option<Reason> {
 
 /// Shows the connection to the rendezvous; `None` where it is not to be shown.
 #[cold]
-fn offer(held: &Held, fd: c_int) -> Option<Offer> {
+fn offer(held: &Hold, fd: c_int) -> Option<AnchorOffer> {
     let _errno = raw::KeepErrno::new();
     if let Some(reason) = obstacle(held, fd) {
         held.count_as(Some(reason.into()));
@@ -135,18 +135,18 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     held.count_as(Some(if far { Reason::NotLocal } else { Reason::Unanswered }.into()));
     held.offered_at.store(raw::now_ns(), Ordering::Relaxed);
     let answer = STREAMS.offer(fd, cookie);
-    if answer == Offer::Sent {
+    if answer == AnchorOffer::Sent {
         return Some(answer);
     }
     cookies::remove(cookie, held.index);
     if held.change(OFFERED, FRESH) {
         held.calls.store(0, Ordering::Relaxed);
         held.count_as(Some(unshown(answer, far).into()));
-        if matches!(answer, Offer::Apart | Offer::OtherVersion) {
+        if matches!(answer, AnchorOffer::Apart | AnchorOffer::OtherVersion) {
             refuse(held, FRESH, unshown(answer, far), fd);
         }
         // Who is busy answers some calls later: a thread that lost its core while it talked is no reason to give up.
-        if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
+        if answer == AnchorOffer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
             refuse(held, FRESH, unshown(answer, far), fd);
         }
     }
@@ -159,18 +159,18 @@ fn or_too_short(reason: Reason, fd: c_int) -> Reason {
 }
 
 /// Why a connection is with the kernel that could not be shown.
-fn unshown(answer: Offer, far: bool) -> Reason {
+fn unshown(answer: AnchorOffer, far: bool) -> Reason {
     match answer {
         _ if far => Reason::NotLocal,
-        Offer::Apart => Reason::Apart,
-        Offer::OtherVersion => Reason::OtherVersion,
-        Offer::Unreachable => Reason::Unreachable,
-        Offer::Busy | Offer::Sent => Reason::Short,
+        AnchorOffer::Apart => Reason::Apart,
+        AnchorOffer::OtherVersion => Reason::OtherVersion,
+        AnchorOffer::Unreachable => Reason::Unreachable,
+        AnchorOffer::Busy | AnchorOffer::Sent => Reason::Short,
     }
 }
 
 #[inline]
-fn look_for_mail(held: &Held, fd: c_int) -> bool {
+fn look_for_mail(held: &Hold, fd: c_int) -> bool {
     if STREAMS.has_mail() {
         read_mail();
     }
@@ -200,7 +200,7 @@ fn refusal() -> Option<Reason> {
 }
 
 /// The other end of a connection of this host has not been shown. It may be later.
-fn look_at_silence(held: &Held, fd: c_int) {
+fn look_at_silence(held: &Hold, fd: c_int) {
     if let Some(reason) = refusal() {
         cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
         refuse(held, OFFERED, reason, fd);
@@ -246,7 +246,7 @@ pub fn read_mail() {
 }
 
 /// Takes all mail, and calls `granted` with each connection that has got an answer.
-fn for_each_mail(granted: impl Fn(Held)) {
+fn for_each_mail(granted: impl Fn(Hold)) {
     let _errno = raw::KeepErrno::new();
     while let Some(mail) = STREAMS.take_mail() {
         match mail {
@@ -261,7 +261,7 @@ fn for_each_mail(granted: impl Fn(Held)) {
 }
 
 /// Puts an answer of the rendezvous to the connection that was offered; `None` when there is none any more.
-fn deliver(cookie: u64, stream: Stream) -> Option<Held> {
+fn deliver(cookie: u64, stream: Stream) -> Option<Hold> {
     let held = conn::hold_index(cookies::take(cookie)?);
     if held.cookie.load(Ordering::Relaxed) != cookie || held.state_now() != OFFERED {
         return None;
@@ -279,7 +279,7 @@ fn deliver(cookie: u64, stream: Stream) -> Option<Held> {
 
 /// Attaches one that this thread has got the answer for. Its own threads may be long without a core, or have nothing
 /// to do with it for a while, and the other end waits.
-fn attach_for_others(held: &Held) {
+fn attach_for_others(held: &Hold) {
     let mut descriptor = None;
     held.descriptors(held.index, |fd| descriptor = Some(fd));
     // One that was passed is asked for by its number, which another thread may be giving to something else.
@@ -290,7 +290,7 @@ fn attach_for_others(held: &Held) {
 
 /// Attaches if no other call of this process is inside; otherwise the next call tries again.
 #[cold]
-fn attach(held: &Held, fd: c_int) -> bool {
+fn attach(held: &Hold, fd: c_int) -> bool {
     let _errno = raw::KeepErrno::new();
     // A signal handler on this thread that used the connection would wait for us.
     let mask = raw::signal_mask(u64::MAX);
@@ -299,7 +299,7 @@ fn attach(held: &Held, fd: c_int) -> bool {
     attached
 }
 
-fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
+fn attach_undisturbed(held: &Hold, fd: c_int) -> bool {
     if !held.change(GRANTED, ATTACHING) {
         return held.state_now() == ATTACHED;
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, POLLERR, POLLHUP, POLLRDHUP, SHUT_RDWR};
 use weft_fabric::stream::{SendGuard, SendRoute, Stream};
 
-use super::conn::{Held, WAS_FULL};
+use super::conn::{Hold, WAS_FULL};
 use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::pieces::{NO_PIECE, Pieces};
@@ -33,7 +33,7 @@ const GIVE_TRIES: u32 = 300;
 const GIVE_WAIT_NS: u64 = 10_000_000;
 
 /// What one turn with the lock came to.
-enum Turn {
+enum SendTurn {
     /// Some bytes went.
     Went,
     /// What fits went, or nothing does: the kernel or the ring is full.
@@ -47,7 +47,7 @@ enum Turn {
 
 /// Sends as the kernel would with these flags: all bytes when it may block, what fits when not.
 #[inline]
-pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+pub fn send(held: &Hold, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
     let stream = held.stream();
     let all = pieces.left();
     let mut deadline = None;
@@ -56,21 +56,21 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     look_for_end(held, fd, &stream);
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
-            Turn::Went if pieces.left() == 0 => return Ok(all),
-            Turn::Went => continue,
+            SendTurn::Went if pieces.left() == 0 => return Ok(all),
+            SendTurn::Went => continue,
             // Another thread has closed the descriptor: what the kernel says about its number is not about us.
-            Turn::Failed(_) if pieces.left() == all && !wait::is_open(held, fd) => {
+            SendTurn::Failed(_) if pieces.left() == all && !wait::is_open(held, fd) => {
                 return Err(fail(libc::EPIPE, flags));
             }
-            Turn::Failed(error) if pieces.left() == all => return Err(fail(error, flags)),
-            Turn::Failed(_) => return Ok(all - pieces.left()),
-            Turn::Early => {
+            SendTurn::Failed(error) if pieces.left() == all => return Err(fail(error, flags)),
+            SendTurn::Failed(_) => return Ok(all - pieces.left()),
+            SendTurn::Early => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
                 early::pause(held, fd, pieces.left(), may_wait);
                 continue;
             }
-            Turn::Full => {}
-            Turn::NotYet => {
+            SendTurn::Full => {}
+            SendTurn::NotYet => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
                 let end = *patience.get_or_insert_with(|| raw::now_ns() + let_go_ns(&stream, may_wait));
                 match raw::now_ns() > end {
@@ -127,7 +127,7 @@ pub fn fail(error: Errno, flags: c_int) -> Errno {
 }
 
 #[inline]
-fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn turn(held: &Hold, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> SendTurn {
     let mut guard = stream.lock_send();
     match guard.route() {
         SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) => {
@@ -153,7 +153,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
         SendRoute::GiveBack => give_back(guard, held, fd),
         // The kernel, which ends last, takes nothing more: it says why.
         SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, flags),
-        SendRoute::NotYet => Turn::NotYet,
+        SendRoute::NotYet => SendTurn::NotYet,
         SendRoute::Broken => {
             drop(guard);
             broken(held, fd)
@@ -169,7 +169,7 @@ fn is_over(fd: c_int, stream: &Stream) -> bool {
 }
 
 #[inline]
-fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> Turn {
+fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> SendTurn {
     let went = push(&mut guard, pieces);
     drop(guard);
     far::tell(stream);
@@ -177,7 +177,7 @@ fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> Tu
 }
 
 #[inline]
-fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
+fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> SendTurn {
     let (mut went, mut cut) = (0, false);
     while let Some((at, length)) = pieces.first() {
         // SAFETY: the program promises that its buffer is readable for this call.
@@ -193,20 +193,20 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     STREAMS.counters().bytes_ring_out.fetch_add(went as u64, Ordering::Relaxed);
     match went {
         // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
-        0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
-        _ if cut => Turn::Full,
-        _ => Turn::Went,
+        0 if guard.is_nested() => SendTurn::Failed(libc::EAGAIN),
+        _ if cut => SendTurn::Full,
+        _ => SendTurn::Went,
     }
 }
 
-fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn by_kernel(held: &Hold, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> SendTurn {
     if stream.sends_by_kernel() {
         // There is nobody to wait for.
         held.up_to.store(early::UNBOUNDED, Ordering::Relaxed);
     }
     let limit = early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left());
     if limit == 0 {
-        return Turn::Early;
+        return SendTurn::Early;
     }
     let _noted = held.note_by_kernel(fd);
     let mut list = [NO_PIECE; 16];
@@ -215,37 +215,37 @@ fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, f
             stream.kernel_counts().0.fetch_add(went as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
             pieces.advance(went);
-            Turn::Went
+            SendTurn::Went
         }
-        Err(libc::EAGAIN) => Turn::Full,
-        Err(error) => Turn::Failed(error),
+        Err(libc::EAGAIN) => SendTurn::Full,
+        Err(error) => SendTurn::Failed(error),
     }
 }
 
 #[cold]
-fn give_back(mut guard: SendGuard, held: &Held, fd: c_int) -> Turn {
+fn give_back(mut guard: SendGuard, held: &Hold, fd: c_int) -> SendTurn {
     let answer = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
     drop(guard);
     far::tell(&held.stream());
     epoll::refresh(held);
     match answer.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
-        Ok(()) => Turn::Went,
-        Err(libc::EAGAIN) => Turn::Full,
-        Err(error) => Turn::Failed(error),
+        Ok(()) => SendTurn::Went,
+        Err(libc::EAGAIN) => SendTurn::Full,
+        Err(error) => SendTurn::Failed(error),
     }
 }
 
 /// The peer wrote nonsense into the shared memory: the connection is reset, nothing else.
 #[cold]
-fn broken(held: &Held, fd: c_int) -> Turn {
+fn broken(held: &Hold, fd: c_int) -> SendTurn {
     life::reset(held, fd);
-    Turn::Failed(libc::ECONNRESET)
+    SendTurn::Failed(libc::ECONNRESET)
 }
 
 /// Now and then, and when the peer hints at it: whether the other side is gone. Then the kernel decides what a sender is
 /// told, from here on.
 #[inline]
-fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
+fn look_for_end(held: &Hold, fd: c_int, stream: &Stream) {
     let now = raw::ticks();
     let hint = stream.peer_closing() && !stream.peer_half_closed();
     if hint || now.wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > LOOK_TICKS {
@@ -257,7 +257,7 @@ fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
 
 /// For who waits for room: leaves a ring that nobody reads any more, or not for long.
 #[cold]
-pub fn leave_a_ring_in_vain(held: &Held, fd: c_int, stream: &Stream) {
+pub fn leave_a_ring_in_vain(held: &Hold, fd: c_int, stream: &Stream) {
     leave_a_dead_ring(held, fd, stream);
     leave_a_stuck_ring(held, fd, stream);
 }
@@ -265,7 +265,7 @@ pub fn leave_a_ring_in_vain(held: &Held, fd: c_int, stream: &Stream) {
 /// To the kernel for good, if the receiver has taken nothing of a full ring for [`PATIENCE_NS`]. The kernel takes some
 /// megabytes more than the ring: two programs that both send them before they read would wait for each other for ever.
 #[cold]
-fn leave_a_stuck_ring(held: &Held, fd: c_int, stream: &Stream) {
+fn leave_a_stuck_ring(held: &Hold, fd: c_int, stream: &Stream) {
     if !stream.is_far() && stream.is_stuck(raw::now_ns(), PATIENCE_NS) {
         to_kernel(held, fd, stream);
     }
@@ -273,7 +273,7 @@ fn leave_a_stuck_ring(held: &Held, fd: c_int, stream: &Stream) {
 
 /// To the kernel for good, if the other side has ended its direction or is gone: perhaps nobody reads the ring.
 #[cold]
-pub fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
+pub fn leave_a_dead_ring(held: &Hold, fd: c_int, stream: &Stream) {
     let said = raw::poll_one(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR);
     if said == 0 || (said == POLLRDHUP && stream.peer_reads_on()) {
         return;
@@ -284,7 +284,7 @@ pub fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
 
 /// The kernel's own call on a connection that is not attached, counted.
 #[cold]
-pub fn plainly(held: &Held, fd: c_int, pieces: Pieces<'_>) -> Result<usize, Errno> {
+pub fn plainly(held: &Hold, fd: c_int, pieces: Pieces<'_>) -> Result<usize, Errno> {
     let _noted = held.note_by_kernel(fd);
     let mut list = [NO_PIECE; 16];
     let went = raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), 0)?;
@@ -295,7 +295,7 @@ pub fn plainly(held: &Held, fd: c_int, pieces: Pieces<'_>) -> Result<usize, Errn
 
 /// Everything that is sent from now on goes by the kernel, also where the ring was never used: others may send by the
 /// kernel uncounted. They must wait until the receiver has let go: [`await_kernel`].
-pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
+pub fn to_kernel(held: &Hold, fd: c_int, stream: &Stream) {
     let mut tries = 0;
     let there = loop {
         let mut guard = stream.lock_send();

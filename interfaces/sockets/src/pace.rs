@@ -31,12 +31,12 @@ const LONG_TRIAL_SELDOM: u32 = 8192;
 const OFFER_EVERY_NS: u64 = 5_000;
 const FREE_CORE_NS: u64 = 20_000;
 
-static PACE: Pace = Pace::new(LOOKS);
+static PACE: ProcessPace = ProcessPace::new(LOOKS);
 /// Of connections to other hosts: what they teach says nothing about rings, nor the other way round.
-static FAR: Pace = Pace::new(FAR_LOOKS);
+static FAR: ProcessPace = ProcessPace::new(FAR_LOOKS);
 
 /// What the process has learnt.
-struct Pace {
+struct ProcessPace {
     /// Waits in a row that spinning did not end. From [`MISSES`] on it does not help.
     misses: AtomicU32,
     /// Waits since then, and since the last long trial.
@@ -56,7 +56,7 @@ enum Spin {
     LongTrial(u64),
 }
 
-impl Pace {
+impl ProcessPace {
     const fn new(looks: u32) -> Self {
         Self {
             looks,
@@ -175,11 +175,11 @@ mod tests {
     const LONGEST: u64 = settings::SPIN_NS;
 
     /// Waits until a spin of full length is tried.
-    fn waits_to_a_long_trial(pace: &Pace) -> u32 {
+    fn waits_to_a_long_trial(pace: &ProcessPace) -> u32 {
         (0..).find(|_| matches!(pace.present(LONGEST), Spin::LongTrial(ns) if ns > LONGEST)).expect("some time")
     }
 
-    fn fail_until_asleep(pace: &Pace) {
+    fn fail_until_asleep(pace: &ProcessPace) {
         while let spin @ Spin::Bound(_) = pace.present(LONGEST) {
             pace.failed(spin);
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn spinning_that_does_not_help_a_few_times_in_a_row_ends_and_is_tried_for_long_later() {
-        let pace = Pace::new(LOOKS);
+        let pace = ProcessPace::new(LOOKS);
         for _ in 1..MISSES {
             pace.failed(pace.present(LONGEST));
         }
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn who_gives_way_sleeps_at_once() {
-        let pace = Pace::new(LOOKS);
+        let pace = ProcessPace::new(LOOKS);
         pace.give_way();
         assert!(!matches!(pace.present(LONGEST), Spin::Bound(_)));
     }
 
     #[test]
     fn long_trials_that_lead_to_nothing_become_rare_until_spinning_helps_again() {
-        let pace = Pace::new(LOOKS);
+        let pace = ProcessPace::new(LOOKS);
         fail_until_asleep(&pace);
         for _ in 0..20 {
             waits_to_a_long_trial(&pace);

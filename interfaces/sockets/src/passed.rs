@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use libc::{F_SETLK, SCM_RIGHTS, SOL_SOCKET, msghdr};
 use weft_fabric::stream::Reason;
 
-use super::conn::{self, Connection, FRESH, Held, NEVER, PASSED, TAKEN};
+use super::conn::{self, Connection, FRESH, Hold, NEVER, PASSED, TAKEN};
 use super::table::{self, Entry};
 use super::{family, kernel_counts, life, raw};
 
@@ -63,7 +63,7 @@ pub fn before(fd: c_int) {
 }
 
 /// Whether nobody has moved bytes of it, is about to, or could by another descriptor.
-fn is_unused(held: &Held) -> bool {
+fn is_unused(held: &Hold) -> bool {
     let moved = [&held.sent, &held.received].map(|count| count.load(Ordering::Relaxed));
     moved == [0, 0] && held.is_last_descriptor() && family::alone(held) && !held.has_flag(TAKEN)
 }
@@ -119,6 +119,6 @@ fn held_here(fd: c_int) -> Option<c_int> {
 }
 
 /// Whether nobody else uses the socket that this process was passed, nor can any more. Any other one is its own.
-pub fn is_ours(held: &Held, fd: c_int) -> bool {
+pub fn is_ours(held: &Hold, fd: c_int) -> bool {
     !held.has_flag(TAKEN) || (raw::fcntl(fd, F_GETSIG, 0) == Ok(MARK) && hold(fd))
 }

@@ -7,9 +7,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use libc::{POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
-use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
+use weft_fabric::stream::{BellAddress, PooledBell, Readable, Waiter, Writable, sleep_barrier};
 
-use super::conn::{self, ASK_KERNEL, ATTACHED, FRESH, GRANTED, Held, OFFERED};
+use super::conn::{self, ASK_KERNEL, ATTACHED, FRESH, GRANTED, Hold, OFFERED};
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
@@ -33,24 +33,24 @@ const FAR_KERNEL_LOOKS: u32 = 4;
 const FEW: usize = 67;
 
 /// What one descriptor of the list is to us.
-enum Kind {
+enum PolledKind {
     Plain,
-    Attached(Held),
+    Attached(Hold),
     Set(u32),
     /// A datagram socket with channels.
     Datagram(u32),
 }
 
-fn kind(fd: c_int) -> Kind {
+fn kind(fd: c_int) -> PolledKind {
     match table::entry(fd) {
-        Some(Entry::Set(index)) => Kind::Set(index),
-        Some(Entry::Datagram(index)) if udp::has_rings(index) => Kind::Datagram(index),
-        Some(Entry::Datagram(_)) => Kind::Plain,
+        Some(Entry::Set(index)) => PolledKind::Set(index),
+        Some(Entry::Datagram(index)) if udp::has_rings(index) => PolledKind::Datagram(index),
+        Some(Entry::Datagram(_)) => PolledKind::Plain,
         Some(Entry::Connection(_)) => match conn::hold(fd) {
-            Some(held) if held.state_now() == ATTACHED => Kind::Attached(held),
-            _ => Kind::Plain,
+            Some(held) if held.state_now() == ATTACHED => PolledKind::Attached(held),
+            _ => PolledKind::Plain,
         },
-        None => Kind::Plain,
+        None => PolledKind::Plain,
     }
 }
 
@@ -58,13 +58,13 @@ fn kind(fd: c_int) -> Kind {
 const OURS: usize = 2;
 
 /// A list for the kernel, on the stack if it is short.
-pub struct Scratch {
+pub struct PollScratch {
     few: [pollfd; FEW],
     many: *mut pollfd,
     count: usize,
 }
 
-impl Scratch {
+impl PollScratch {
     /// Room for `count`; `None` without memory.
     pub fn new(count: usize) -> Option<Self> {
         let many: *mut pollfd =
@@ -81,7 +81,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for PollScratch {
     fn drop(&mut self) {
         if !self.many.is_null() {
             // SAFETY: mapped in `new` with this size, used by nobody else.
@@ -101,7 +101,7 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     signals::may_be_cancelled();
-    let Some(mut scratch) = Scratch::new(fds.len() + OURS) else { return Err(libc::ENOMEM) };
+    let Some(mut scratch) = PollScratch::new(fds.len() + OURS) else { return Err(libc::ENOMEM) };
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
@@ -142,7 +142,7 @@ fn kernel_looks() -> u32 {
 }
 
 fn all_plain(fds: &[pollfd]) -> bool {
-    fds.iter().all(|one| matches!(kind(one.fd), Kind::Plain))
+    fds.iter().all(|one| matches!(kind(one.fd), PolledKind::Plain))
 }
 
 /// All of them are the kernel's now; `None` when that is true no more. Where some wait for the rendezvous we sleep in
@@ -161,7 +161,7 @@ fn by_kernel(
             return (answer.is_err() || all_plain(fds)).then_some(answer);
         }
         // Before the look: who has got channels by then is seen, and later nobody opens a gate.
-        let Some(_resting) = Resting::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };
+        let Some(_resting) = RestingSockets::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };
         let candidates = Candidates::hold(list, fds, timeout_ns == Some(0));
         if !all_plain(fds) {
             return None;
@@ -202,22 +202,22 @@ impl<'a> Candidates<'a> {
 impl Drop for Candidates<'_> {
     fn drop(&mut self) {
         for place in self.places.iter().filter(|place| place.fd > 0) {
-            drop(Held { index: place.fd as u32 });
+            drop(Hold { index: place.fd as u32 });
         }
     }
 }
 
 /// Datagram sockets on which we sleep: what comes for them comes by the kernel meanwhile.
-struct Resting(Option<Scratch>);
+struct RestingSockets(Option<PollScratch>);
 
-impl Resting {
+impl RestingSockets {
     /// `None` without memory. A call that only looks needs nobody's rest.
     fn new(fds: &[pollfd], only_look: bool) -> Option<Self> {
         let is_datagram = |one: &pollfd| matches!(table::entry(one.fd), Some(Entry::Datagram(_)));
         if only_look || !fds.iter().any(is_datagram) {
             return Some(Self(None));
         }
-        let mut resting = Self(Some(Scratch::new(fds.len())?));
+        let mut resting = Self(Some(PollScratch::new(fds.len())?));
         for (place, one) in resting.places().iter_mut().zip(fds) {
             place.fd = udp::hold(one.fd).map_or(-1, |held| udp::rest(held, one.fd).keep());
         }
@@ -225,14 +225,14 @@ impl Resting {
     }
 
     fn places(&mut self) -> &mut [pollfd] {
-        self.0.as_mut().map_or(&mut [], Scratch::list)
+        self.0.as_mut().map_or(&mut [], PollScratch::list)
     }
 }
 
-impl Drop for Resting {
+impl Drop for RestingSockets {
     fn drop(&mut self) {
         for place in self.places().iter().filter(|place| place.fd > 0) {
-            drop(udp::Rest::kept(place.fd));
+            drop(udp::SleepHold::kept(place.fd));
         }
     }
 }
@@ -279,9 +279,9 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     for one in fds.iter_mut() {
         let kind = kind(one.fd);
         let ring = match kind {
-            Kind::Attached(_) => true,
+            PolledKind::Attached(_) => true,
             // Room to send is the kernel's to tell.
-            Kind::Datagram(_) => one.events & !READING == 0,
+            PolledKind::Datagram(_) => one.events & !READING == 0,
             _ => false,
         };
         one.revents = ring_events(one, kind);
@@ -315,16 +315,16 @@ fn note(kernel_told: bool) {
 }
 
 /// What the ring of a descriptor has of the events asked for.
-fn ring_events(one: &pollfd, kind: Kind) -> i16 {
+fn ring_events(one: &pollfd, kind: PolledKind) -> i16 {
     match kind {
-        Kind::Plain => 0,
-        Kind::Set(index) if one.events & READING != 0 && epoll::has_members(index) && epoll::any_ready(index) => {
+        PolledKind::Plain => 0,
+        PolledKind::Set(index) if one.events & READING != 0 && epoll::has_members(index) && epoll::any_ready(index) => {
             one.events & READING
         }
-        Kind::Set(_) => 0,
-        Kind::Datagram(index) if one.events & READING != 0 && udp::is_waiting(index) => one.events & READING,
-        Kind::Datagram(_) => 0,
-        Kind::Attached(held) => {
+        PolledKind::Set(_) => 0,
+        PolledKind::Datagram(index) if one.events & READING != 0 && udp::is_waiting(index) => one.events & READING,
+        PolledKind::Datagram(_) => 0,
+        PolledKind::Attached(held) => {
             let stream = held.stream();
             let reading = match held.readable() {
                 Readable::Ring(bytes) => bytes >= held.ready_bytes(),
@@ -341,7 +341,7 @@ fn ring_events(one: &pollfd, kind: Kind) -> i16 {
 fn substitute(fds: &[pollfd], list: &mut [pollfd]) {
     for (place, one) in list.iter_mut().zip(fds) {
         *place = pollfd { fd: one.fd, events: one.events, revents: 0 };
-        if let Kind::Attached(held) = kind(one.fd)
+        if let PolledKind::Attached(held) = kind(one.fd)
             && held.stream().writable() != Writable::Kernel
         {
             place.events &= !WRITING;
@@ -353,14 +353,14 @@ fn substitute(fds: &[pollfd], list: &mut [pollfd]) {
 fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
     for (one, place) in fds.iter_mut().zip(list).filter(|(_, place)| place.revents != 0) {
         match kind(one.fd) {
-            Kind::Set(index) => {
+            PolledKind::Set(index) => {
                 let ready = epoll::is_ready_inside(index, one.fd);
                 epoll::leave_to_sleepers(index);
                 if !ready {
                     continue;
                 }
             }
-            Kind::Attached(held) => {
+            PolledKind::Attached(held) => {
                 held.set_flag(ASK_KERNEL);
                 if ends::notice(&held, one.fd, place.revents) {
                     one.revents |= raw::poll_one(one.fd, one.events);
@@ -380,14 +380,14 @@ fn sleep(
     mask: *const libc::sigset_t,
 ) -> Result<bool, Errno> {
     // Before the others are armed: what is not attached by now will not be during the sleep.
-    let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
+    let Some(mut scratch) = PollScratch::new(fds.len()) else { return Err(libc::ENOMEM) };
     let candidates = Candidates::hold(scratch.list(), fds, left == Some(0));
-    let Some(_resting) = Resting::new(fds, false) else { return Err(libc::ENOMEM) };
-    let mut rest = Rest::begin(fds);
+    let Some(_resting) = RestingSockets::new(fds, false) else { return Err(libc::ENOMEM) };
+    let mut rest = PollRest::begin(fds);
     sleep_barrier();
     substitute(fds, list);
     let ends = ask_for_ends(fds, list);
-    let bell = rest.bell.as_ref().map_or(-1, Bell::fd);
+    let bell = rest.bell.as_ref().map_or(-1, PooledBell::fd);
     for (place, fd) in list[fds.len()..].iter_mut().zip([bell, lane_of(fds)]) {
         *place = pollfd { fd, events: POLLIN, revents: 0 };
     }
@@ -427,11 +427,11 @@ fn sleep(
 
 /// The lane, if one of these is a connection whose bytes come by it; -1 for none.
 fn lane_of(fds: &[pollfd]) -> c_int {
-    let is_far = |one: &pollfd| matches!(kind(one.fd), Kind::Attached(held) if held.stream().is_far());
+    let is_far = |one: &pollfd| matches!(kind(one.fd), PolledKind::Attached(held) if held.stream().is_far());
     STREAMS.lane().filter(|_| fds.iter().any(is_far)).unwrap_or(-1)
 }
 
-fn awaits_room(one: &pollfd, held: &Held) -> bool {
+fn awaits_room(one: &pollfd, held: &Hold) -> bool {
     one.events & WRITING != 0 && held.stream().writable() == Writable::Full
 }
 
@@ -441,7 +441,7 @@ fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
     let mut slice = None;
     for (place, one) in list.iter_mut().zip(fds) {
         match kind(one.fd) {
-            Kind::Attached(held) if awaits_room(one, &held) => {
+            PolledKind::Attached(held) if awaits_room(one, &held) => {
                 slice = Some(LOOK_NS);
                 place.events |= if held.stream().peer_half_closed() { 0 } else { POLLRDHUP };
             }
@@ -452,11 +452,11 @@ fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
 }
 
 /// What is done for a sleep and undone after it, also where the thread is cancelled in it.
-struct Rest<'a> {
+struct PollRest<'a> {
     fds: &'a [pollfd],
-    bell: Option<Bell>,
+    bell: Option<PooledBell>,
     /// On the sets among them.
-    _sets: epoll::Resting,
+    _sets: epoll::RestingSet,
     /// The sleep must be short: nobody can ring us for all of them.
     short: bool,
     /// Somebody looks now and then during the sleep: a set inside may wait for room.
@@ -464,17 +464,17 @@ struct Rest<'a> {
     rung: bool,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> PollRest<'a> {
     fn begin(fds: &'a [pollfd]) -> Self {
-        let bell = Bell::take().ok();
-        let mut sets = epoll::Resting::new();
+        let bell = PooledBell::take().ok();
+        let mut sets = epoll::RestingSet::new();
         let armed = bell.as_ref().is_some_and(|bell| arm(fds, bell.address(), &mut sets));
-        let looks = fds.iter().any(|one| matches!(kind(one.fd), Kind::Set(index) if epoll::awaits_room(index)));
+        let looks = fds.iter().any(|one| matches!(kind(one.fd), PolledKind::Set(index) if epoll::awaits_room(index)));
         Self { fds, bell, short: !armed || sets.is_short(), _sets: sets, looks, rung: false }
     }
 }
 
-impl Drop for Rest<'_> {
+impl Drop for PollRest<'_> {
     fn drop(&mut self) {
         let Some(bell) = self.bell.take() else { return };
         let answered = disarm(self.fds, bell.address());
@@ -495,13 +495,13 @@ fn look_at_rings(fds: &[pollfd]) -> bool {
 }
 
 /// Arms everything that is waited for. False when not all could be.
-fn arm(fds: &[pollfd], bell: BellAddress, sets: &mut epoll::Resting) -> bool {
+fn arm(fds: &[pollfd], bell: BellAddress, sets: &mut epoll::RestingSet) -> bool {
     let mut all = true;
     for one in fds {
         match kind(one.fd) {
-            Kind::Plain | Kind::Datagram(_) => {}
-            Kind::Set(index) => sets.lie_down(index),
-            Kind::Attached(held) => {
+            PolledKind::Plain | PolledKind::Datagram(_) => {}
+            PolledKind::Set(index) => sets.lie_down(index),
+            PolledKind::Attached(held) => {
                 let stream = held.stream();
                 all &= one.events & READING == 0 || stream.arm_receive(bell, Waiter::Wait);
                 all &= one.events & WRITING == 0 || stream.arm_space(bell, Waiter::Wait);
@@ -515,7 +515,7 @@ fn arm(fds: &[pollfd], bell: BellAddress, sets: &mut epoll::Resting) -> bool {
 fn disarm(fds: &[pollfd], bell: BellAddress) -> usize {
     let mut answered = 0;
     for one in fds {
-        if let Kind::Attached(held) = kind(one.fd) {
+        if let PolledKind::Attached(held) = kind(one.fd) {
             let stream = held.stream();
             answered += usize::from(one.events & READING != 0 && !stream.disarm_receive(bell, Waiter::Wait));
             answered += usize::from(one.events & WRITING != 0 && !stream.disarm_space(bell, Waiter::Wait));

@@ -59,7 +59,7 @@ struct Queue {
     fd: AtomicI32,
     shared: AtomicPtr<u8>,
     bytes: AtomicU32,
-    requests: AtomicPtr<Request>,
+    requests: AtomicPtr<AioRequest>,
     entries: AtomicU32,
     /// Places in the shared memory; no array: requests stand in order.
     head: AtomicU32,
@@ -71,7 +71,7 @@ struct Queue {
 /// What the program asks of the kernel; it may change it at any time.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Request {
+struct AioRequest {
     kind: u8,
     flags: u8,
     priority: u16,
@@ -86,7 +86,7 @@ struct Request {
     rest: [u64; 2],
 }
 
-const _: () = assert!(size_of::<Request>() == layout::REQUEST_BYTES);
+const _: () = assert!(size_of::<AioRequest>() == layout::REQUEST_BYTES);
 
 static ALL: [Queue; QUEUES] = [const {
     Queue {
@@ -229,7 +229,7 @@ fn look_into(queue: &Queue, count: u32) {
     }
 }
 
-fn look_at(request: &mut Request) {
+fn look_at(request: &mut AioRequest) {
     match request.kind {
         EPOLL_CONTROL if request.flags & !SILENT == 0 => register(request),
         EPOLL_CONTROL => life::hand_back(request.offset as c_int, Reason::KernelCall),
@@ -266,11 +266,11 @@ fn take_away(fd: c_int) {
 }
 
 /// Registers by our call, and leaves a request that does nothing. One that fails the kernel shall refuse itself.
-fn register(request: &mut Request) {
+fn register(request: &mut AioRequest) {
     let (set, operation, fd) = (request.fd, request.length as c_int, request.offset as c_int);
     // SAFETY: what the program gives to the kernel.
     if unsafe { epoll::control(set, operation, fd, (request.address as *mut c_void).cast()) } == 0 {
-        *request = Request {
+        *request = AioRequest {
             kind: NOTHING,
             priority: 0,
             fd: -1,

@@ -12,7 +12,7 @@ use std::ffi::c_int;
 use libc::{O_CLOEXEC, POLLOUT, iovec, pollfd};
 use weft_fabric::stream::ReceiveGuard;
 
-use super::conn::{ASK_KERNEL, Held};
+use super::conn::{ASK_KERNEL, Hold};
 use super::pieces::Pieces;
 use super::{incoming, kernel_counts, raw};
 
@@ -26,7 +26,7 @@ const ARRIVAL_NS: u64 = 200_000;
 
 /// Whether nobody is left who could send again what it has put into the ring. The kernel's word on the end comes first:
 /// what the peer did before is seen afterwards.
-pub fn is_due(held: &Held, fd: c_int) -> bool {
+pub fn is_due(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
     kernel_counts::has_ended(fd)
         && !(stream.peer_half_closed() && stream.peer_reads_on())
@@ -34,12 +34,12 @@ pub fn is_due(held: &Held, fd: c_int) -> bool {
 }
 
 /// Two descriptors of our own.
-struct Pair {
+struct DescriptorPair {
     near: c_int,
     far: c_int,
 }
 
-impl Drop for Pair {
+impl Drop for DescriptorPair {
     fn drop(&mut self) {
         raw::close(self.near);
         raw::close(self.far);
@@ -48,7 +48,7 @@ impl Drop for Pair {
 
 /// Moves what is left into a connection that takes the place of all descriptors of this one. False where that cannot be:
 /// then bytes may be missing, and nobody must take the rest for the whole.
-pub fn replace(held: &Held, fd: c_int) -> bool {
+pub fn replace(held: &Hold, fd: c_int) -> bool {
     // What others of the fork family have still to read is theirs.
     if held.stream().is_shared() {
         return false;
@@ -58,7 +58,7 @@ pub fn replace(held: &Held, fd: c_int) -> bool {
     let far = held.stream().is_far();
     let there = raw::name(libc::SYS_getpeername, fd).ok().filter(|_| !far).unwrap_or(here);
     let Some((near, far)) = raw::connected_pair(&here, &there, ROOM) else { return false };
-    let pair = Pair { near, far };
+    let pair = DescriptorPair { near, far };
     let mut guard = held.stream().lock_receive();
     let Some(reset) = move_all(&mut guard, held, fd, pair.far) else { return false };
     if reset && has_arrived(pair.far) {
@@ -78,7 +78,7 @@ pub fn replace(held: &Held, fd: c_int) -> bool {
 }
 
 /// Everything up to the end; whether that is a reset. `None`: it cannot be moved.
-fn move_all(guard: &mut ReceiveGuard, held: &Held, fd: c_int, to: c_int) -> Option<bool> {
+fn move_all(guard: &mut ReceiveGuard, held: &Hold, fd: c_int, to: c_int) -> Option<bool> {
     let mut buffer = [0u8; PIECE];
     loop {
         let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: PIECE }];
@@ -94,7 +94,7 @@ fn move_all(guard: &mut ReceiveGuard, held: &Held, fd: c_int, to: c_int) -> Opti
     }
 }
 
-fn discard_rest(guard: &mut ReceiveGuard, held: &Held, fd: c_int) -> Option<bool> {
+fn discard_rest(guard: &mut ReceiveGuard, held: &Hold, fd: c_int) -> Option<bool> {
     let mut buffer = [0u8; PIECE];
     let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: PIECE }];
     while incoming::receive_held(guard, held, fd, Pieces::new(&piece)).is_ok_and(|came| came > 0) {}

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 
 use libc::{IPPROTO_TCP, MSG_CTRUNC, POLLERR, POLLHUP, POLLRDHUP, cmsghdr, msghdr};
 
-use super::conn::{self, ATTACHED, Held};
+use super::conn::{self, ATTACHED, Hold};
 use super::{incoming, raw};
 
 /// The option, and the kind of the control message.
 pub const TCP_INQ: c_int = 36;
 
 /// Whether the program asked to be told. Of an attached connection it is known; others ask the kernel.
-fn is_asked_for(held: &Held, fd: c_int) -> bool {
+fn is_asked_for(held: &Hold, fd: c_int) -> bool {
     match held.state() {
         ATTACHED => held.stream().options().tells_left.load(Ordering::Relaxed) != 0,
         _ => raw::option(fd, IPPROTO_TCP, TCP_INQ, 0 as c_int).is_ok_and(|on| on != 0),
@@ -21,7 +21,7 @@ fn is_asked_for(held: &Held, fd: c_int) -> bool {
 }
 
 /// As the kernel counts: its end, or an error, is one more byte where nothing stands before it.
-fn count(held: &Held, fd: c_int) -> c_int {
+fn count(held: &Hold, fd: c_int) -> c_int {
     let bytes = match held.state() {
         ATTACHED => incoming::pending(held, fd),
         _ => raw::ioctl_number(fd, libc::FIONREAD).unwrap_or(0).max(0) as usize,

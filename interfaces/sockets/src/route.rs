@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
 use weft_fabric::stream::KernelOnly;
 
-use super::conn::{self, ATTACHED, FAR, Held, NEVER, RECEIVED, SENT};
+use super::conn::{self, ATTACHED, FAR, Hold, NEVER, RECEIVED, SENT};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
@@ -56,7 +56,7 @@ pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssi
 }
 
 #[cold]
-fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+fn receive_counted(held: Hold, fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     if held.owes() {
         let owed = held.take_owed();
         if owed != 0 {
@@ -122,7 +122,7 @@ pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_
 }
 
 #[cold]
-fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+fn send_counted(held: Hold, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     if flags & KERNEL_SENDS != 0 {
         life::hand_back(fd, KernelOnly::Flag(flags & KERNEL_SENDS));
     }
@@ -174,7 +174,7 @@ pub unsafe fn send_file(
     answer(sent)
 }
 
-fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize) -> Result<usize, Errno> {
+fn send_file_from(held: &Hold, fd: c_int, file: c_int, start: i64, count: usize) -> Result<usize, Errno> {
     let mut buffer = [0u8; FILE_PIECE];
     let mut sent = 0;
     while sent < count {
@@ -212,7 +212,7 @@ fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize)
 /// The other end did not come: the kernel sends what is left from `sent`.
 #[cold]
 fn rest_of_file(
-    held: &Held,
+    held: &Hold,
     fd: c_int,
     file: c_int,
     start: i64,

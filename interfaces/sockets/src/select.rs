@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDBAND, POLLRDNORM, POLLWRBAND, POLLWRNORM};
 use libc::{fd_set, pollfd};
 
-use super::poll::{self, Scratch};
+use super::poll::{self, PollScratch};
 use super::raw::{self, Errno};
 use super::table;
 use super::wait::left_ns;
@@ -98,7 +98,7 @@ fn answers(one: &pollfd) -> impl Iterator<Item = usize> + '_ {
 
 /// `pselect` over sets of which [`Sets::concern`] is true.
 pub fn select(sets: &Sets, timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
-    let Some(mut scratch) = Scratch::new(sets.members().count()) else { return Err(libc::ENOMEM) };
+    let Some(mut scratch) = PollScratch::new(sets.members().count()) else { return Err(libc::ENOMEM) };
     let list = scratch.list();
     for (place, one) in list.iter_mut().zip(sets.members()) {
         *place = one;

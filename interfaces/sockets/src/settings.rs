@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::{WANTED_VARIABLE, Wanted};
+use weft_fabric::stream::{WANTED_VARIABLE, WantedTally};
 use weft_fabric::{Ports, Settings, SocketLog};
 
 /// Spin bound where nothing is said, in nanoseconds.
@@ -103,10 +103,10 @@ pub fn udp() -> bool {
 
 /// Calls `write` with the descriptor to which this process is to say what it has counted, if it is to say anything.
 pub fn to_report(write: impl FnOnce(c_int)) {
-    match REPORT.get().map_or(Wanted::Nothing, |value| Wanted::of(value)) {
-        Wanted::Nothing => {}
-        Wanted::Said => write(libc::STDERR_FILENO),
-        Wanted::File(path) => {
+    match REPORT.get().map_or(WantedTally::Nothing, |value| WantedTally::of(value)) {
+        WantedTally::Nothing => {}
+        WantedTally::Said => write(libc::STDERR_FILENO),
+        WantedTally::File(path) => {
             if let Ok(file) = std::fs::File::options().append(true).create(true).open(path) {
                 write(file.as_raw_fd());
             }

@@ -85,7 +85,7 @@ pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> 
         _ => {
             // Made for this sleep: one that is kept could be the program's by now, and cannot be told from it.
             let Some(signal) = raw::signal_descriptor() else { return poll(others, timeout_ns, true) };
-            let signal = Signals(signal);
+            let signal = SignalDescriptor(signal);
             *last = pollfd { fd: signal.0, events: libc::POLLIN, revents: 0 };
             poll_exactly(fds, timeout_ns)
         }
@@ -125,9 +125,9 @@ pub fn poll_cancellable(
 }
 
 /// A descriptor of ours, closed also where the thread is cancelled.
-struct Signals(c_int);
+struct SignalDescriptor(c_int);
 
-impl Drop for Signals {
+impl Drop for SignalDescriptor {
     fn drop(&mut self) {
         raw::close(self.0);
     }
@@ -135,16 +135,16 @@ impl Drop for Signals {
 
 /// All signals are blocked until it is dropped, also where the thread is cancelled. Not those of the C library: by them a
 /// thread is cancelled, and takes over the user that another thread has set.
-struct Blocked(u64);
+struct BlockedSignals(u64);
 
-impl Blocked {
+impl BlockedSignals {
     fn all() -> Self {
         let all = signals().fold(0, |mask, signal| mask | 1 << (signal - 1));
         Self(raw::signal_mask(all))
     }
 }
 
-impl Drop for Blocked {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         raw::signal_mask(self.0);
     }
@@ -152,7 +152,7 @@ impl Drop for Blocked {
 
 /// With signals blocked: what is pending afterwards is what will be handled when they are let through again.
 fn poll_exactly(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Slept {
-    let blocked = Blocked::all();
+    let blocked = BlockedSignals::all();
     let ready = poll_cancellable(fds, timeout_ns, std::ptr::null());
     let pending = raw::pending_signals() & !blocked.0;
     let due = |signal: &c_int| pending & 1 << (signal - 1) != 0;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, O_NONBLOCK, POLLERR, POLLHUP, POLLIN, POLLOUT, SPLICE_F_NONBLOCK, c_uint, iovec, ssize_t};
 use weft_fabric::stream::Writable;
 
-use super::conn::{self, Held, NEVER, WAS_FULL};
+use super::conn::{self, Hold, NEVER, WAS_FULL};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
 use super::{epoll, incoming, life, meet, outgoing, route};
@@ -39,14 +39,14 @@ pub fn splice(from: c_int, to: c_int, length: usize, flags: c_uint, real: impl F
         let step =
             if outward { send(&held, fd, pipe, length - done) } else { receive(&held, fd, pipe, length - done, done) };
         match step {
-            Ok(Step::Moved(bytes)) if bytes > 0 && done + bytes < length => done += bytes,
-            Ok(Step::Moved(bytes)) => break Ok(done + bytes),
-            Ok(Step::PipeNotReady) if done == 0 && patient => {
+            Ok(SpliceStep::Moved(bytes)) if bytes > 0 && done + bytes < length => done += bytes,
+            Ok(SpliceStep::Moved(bytes)) => break Ok(done + bytes),
+            Ok(SpliceStep::PipeNotReady) if done == 0 && patient => {
                 if let Err(error) = raw::poll(&mut [asked(pipe, if outward { POLLIN } else { POLLOUT })], None, None) {
                     break Err(error);
                 }
             }
-            Ok(Step::PipeNotReady) => break Err(libc::EAGAIN),
+            Ok(SpliceStep::PipeNotReady) => break Err(libc::EAGAIN),
             Err(error) => break Err(error),
         }
     };
@@ -54,7 +54,7 @@ pub fn splice(from: c_int, to: c_int, length: usize, flags: c_uint, real: impl F
 }
 
 /// The kernel's, for now.
-fn counted(held: &Held, fd: c_int, outward: bool, real: impl FnOnce() -> ssize_t) -> ssize_t {
+fn counted(held: &Hold, fd: c_int, outward: bool, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let moved = real();
     if moved > 0 && held.state_now() != NEVER {
         let counter = if outward { &held.sent } else { &held.received };
@@ -68,7 +68,7 @@ fn is_pipe(fd: c_int) -> bool {
     raw::fcntl(fd, libc::F_GETPIPE_SZ, 0).is_ok()
 }
 
-enum Step {
+enum SpliceStep {
     /// 0: the end.
     Moved(usize),
     PipeNotReady,
@@ -83,9 +83,9 @@ fn is_nonblocking(fd: c_int) -> bool {
 }
 
 /// One piece from the connection into the pipe. What was taken is written, whatever happens.
-fn receive(held: &Held, fd: c_int, pipe: c_int, wanted: usize, done: usize) -> Result<Step, Errno> {
+fn receive(held: &Hold, fd: c_int, pipe: c_int, wanted: usize, done: usize) -> Result<SpliceStep, Errno> {
     if raw::poll_one(pipe, POLLOUT) & (POLLOUT | POLLERR) == 0 {
-        return Ok(Step::PipeNotReady);
+        return Ok(SpliceStep::PipeNotReady);
     }
     let mut buffer = [0u8; PIECE];
     let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: wanted.min(PIECE) }];
@@ -107,12 +107,12 @@ fn receive(held: &Held, fd: c_int, pipe: c_int, wanted: usize, done: usize) -> R
             Err(error) => return Err(error),
         }
     }
-    Ok(Step::Moved(came))
+    Ok(SpliceStep::Moved(came))
 }
 
 /// One piece from the pipe into the connection, not more than has room where the program does not want to wait. What was
 /// taken is sent, or the connection has failed.
-fn send(held: &Held, fd: c_int, pipe: c_int, wanted: usize) -> Result<Step, Errno> {
+fn send(held: &Hold, fd: c_int, pipe: c_int, wanted: usize) -> Result<SpliceStep, Errno> {
     let stream = held.stream();
     let room = match stream.writable() {
         _ if !stream.nonblocking() => PIECE,
@@ -127,7 +127,7 @@ fn send(held: &Held, fd: c_int, pipe: c_int, wanted: usize) -> Result<Step, Errn
         return Err(libc::EAGAIN);
     }
     if raw::poll_one(pipe, POLLIN) & (POLLIN | POLLHUP) == 0 {
-        return Ok(Step::PipeNotReady);
+        return Ok(SpliceStep::PipeNotReady);
     }
     let mut buffer = [0u8; PIECE];
     let read = raw::read_some(pipe, &mut buffer[..wanted.min(room)])?;
@@ -149,5 +149,5 @@ fn send(held: &Held, fd: c_int, pipe: c_int, wanted: usize) -> Result<Step, Errn
             Err(error) => return Err(error),
         }
     }
-    Ok(Step::Moved(read))
+    Ok(SpliceStep::Moved(read))
 }

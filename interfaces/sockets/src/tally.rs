@@ -15,10 +15,10 @@ use weft_fabric::stream::{Address, TALLY_VARIABLE, memory_name};
 use super::meet::STREAMS;
 use super::raw;
 
-static KEPT: OnceLock<Kept> = OnceLock::new();
+static KEPT: OnceLock<KeptTally> = OnceLock::new();
 
 /// A descriptor for those that need it.
-struct Kept {
+struct KeptTally {
     descriptor: c_int,
     /// What says of the descriptor what it is, and what it said.
     path: CString,
@@ -48,7 +48,7 @@ fn keep(memory: &File, number: c_int, path: String) {
     let Ok(kept) = raw::fcntl(memory.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number as usize) else { return };
     let names = CString::new(path).ok().and_then(|path| Some((raw::read_link(&path).ok()?, path)));
     match names.filter(|_| kept as c_int == number) {
-        Some((name, path)) => _ = KEPT.set(Kept { descriptor: number, path, name, processes: processes() }),
+        Some((name, path)) => _ = KEPT.set(KeptTally { descriptor: number, path, name, processes: processes() }),
         None => raw::close(kept as c_int),
     }
 }

@@ -8,9 +8,9 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{POLLIN, POLLOUT, POLLRDHUP, pollfd};
-use weft_fabric::stream::{Bell, BellAddress, Readable, SendRoute, Stream, Waiter, Writable, sleep_barrier};
+use weft_fabric::stream::{BellAddress, PooledBell, Readable, SendRoute, Stream, Waiter, Writable, sleep_barrier};
 
-use super::conn::{ASK_KERNEL, Held};
+use super::conn::{ASK_KERNEL, Hold};
 use super::meet::STREAMS;
 use super::signals::{self, Slept};
 use super::table::{self, Entry};
@@ -45,7 +45,7 @@ enum Now {
 
 impl Want {
     #[inline]
-    fn now(self, held: &Held, stream: &Stream) -> Now {
+    fn now(self, held: &Hold, stream: &Stream) -> Now {
         match self {
             Want::Data { bytes } => match held.readable() {
                 Readable::Ring(there) if there >= bytes.min(MOST_BYTES) => Now::Ready,
@@ -99,7 +99,7 @@ pub fn left_ns(deadline: Option<u64>) -> Option<u64> {
 }
 
 /// Waits until what is wanted may be there. [`Slept::Woken`] means: look.
-pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
+pub fn wait(held: &Hold, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
     if !is_open(held, fd) {
         return Slept::Closed;
     }
@@ -129,7 +129,7 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
 }
 
 /// What happened to the descriptor meanwhile; answers the peer that wants something.
-fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
+fn look_around(held: &Hold, fd: c_int, slept: Slept) -> Slept {
     if !is_open(held, fd) {
         return Slept::Closed;
     }
@@ -138,19 +138,19 @@ fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
 }
 
 /// Whether the number still is this connection's: another thread may have closed it, and got it for another file.
-pub fn is_open(held: &Held, fd: c_int) -> bool {
+pub fn is_open(held: &Hold, fd: c_int) -> bool {
     table::entry(fd) == Some(Entry::Connection(held.index))
 }
 
-fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
+fn sleep(held: &Hold, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
     let slept = sleep_with_wish(held, fd, stream, want, deadline);
     // Once nobody rings us for it any more.
     STREAMS.drive();
     slept
 }
 
-fn sleep_with_wish(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
-    let wish = Wish::new(want, stream);
+fn sleep_with_wish(held: &Hold, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
+    let wish = WakeWish::new(want, stream);
     sleep_barrier();
     let now = want.now(held, stream);
     match now == Now::Ready || STREAMS.lane_has_arrived() || stream.asked_back() || !is_open(held, fd) {
@@ -160,24 +160,24 @@ fn sleep_with_wish(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline
 }
 
 /// A wish to be woken. Taken back when dropped: a thread may be cancelled while it sleeps.
-struct Wish<'a> {
+struct WakeWish<'a> {
     want: Want,
     stream: &'a Stream,
-    bell: Option<Bell>,
+    bell: Option<PooledBell>,
     armed: bool,
     /// It was answered, and the bell is silent again.
     answered: Cell<bool>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> WakeWish<'a> {
     fn new(want: Want, stream: &'a Stream) -> Self {
-        let bell = Bell::take().ok();
+        let bell = PooledBell::take().ok();
         let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
         Self { want, stream, bell, armed, answered: Cell::new(false) }
     }
 
     /// The bell that will be rung; `None` when nobody can ring us.
-    fn armed_bell(&self) -> Option<&Bell> {
+    fn armed_bell(&self) -> Option<&PooledBell> {
         self.bell.as_ref().filter(|_| self.armed)
     }
 
@@ -189,7 +189,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-impl Drop for Wish<'_> {
+impl Drop for WakeWish<'_> {
     fn drop(&mut self) {
         let Some(bell) = self.bell.take() else { return };
         let silent = !self.armed || self.want.disarm(self.stream, bell.address()) || self.answered.get();
@@ -197,11 +197,11 @@ impl Drop for Wish<'_> {
     }
 }
 
-fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: Option<u64>) -> Slept {
+fn sleep_armed(held: &Hold, fd: c_int, wish: &WakeWish<'_>, events: i16, deadline: Option<u64>) -> Slept {
     let bell = wish.armed_bell();
     let mut fds = [
         pollfd { fd, events, revents: 0 },
-        pollfd { fd: bell.map_or(-1, Bell::fd), events: POLLIN, revents: 0 },
+        pollfd { fd: bell.map_or(-1, PooledBell::fd), events: POLLIN, revents: 0 },
         pollfd { fd: far::lane_of(wish.stream), events: POLLIN, revents: 0 },
         pollfd { fd: -1, events: 0, revents: 0 },
     ];
@@ -229,7 +229,7 @@ fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: O
 }
 
 /// Does what the peer asks for: it wants its incoming direction back in the kernel, or its outgoing one.
-pub fn serve(held: &Held, fd: c_int) {
+pub fn serve(held: &Hold, fd: c_int) {
     if answer(held, fd) {
         far::tell(&held.stream());
         epoll::refresh(held);
@@ -238,7 +238,7 @@ pub fn serve(held: &Held, fd: c_int) {
 
 /// The same without a word to the epoll sets, nor to another host, whose locks a handler may have interrupted; whether there
 /// was something to do.
-pub fn answer(held: &Held, fd: c_int) -> bool {
+pub fn answer(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
     if !stream.asked_back() {
         return false;

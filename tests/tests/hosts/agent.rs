@@ -4,12 +4,12 @@ use crate::launcher::kill;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use weft_cluster::frame::{Channel, Frame, Frames, GREETING_BYTES, Start, Stream, greeting};
+use weft_cluster::frame::{Channel, Frame, Frames, GREETING_BYTES, HostStart, RankStream, greeting};
 use weft_cluster::job::{Program, StdinTo};
 use weft_cluster::placement::Bind;
 use weft_tests::build;
 use weft_tests::namespaces::Namespaces;
-use weft_wire::job_map::{Host, JobMap, Rank};
+use weft_wire::job_map::{Host, JobMap, MappedRank};
 
 /// An agent in the first namespace, with a pipe that all processes of the job hold open.
 struct Agent {
@@ -62,7 +62,7 @@ impl Agent {
         let host = Host { name: "a".into(), addresses: hello.addresses };
         self.say(&start(script));
         let Some(Frame::Ready(ports)) = self.hear() else { panic!("ready") };
-        let rank = |(member, (tcp_port, udp_port)): (usize, &(u16, u16))| Rank {
+        let rank = |(member, (tcp_port, udp_port)): (usize, &(u16, u16))| MappedRank {
             host: 0,
             member: member as u32,
             tcp_port: *tcp_port,
@@ -77,7 +77,7 @@ impl Agent {
         let mut text = Vec::new();
         while text.len() < bytes {
             match self.hear().expect("a job that runs") {
-                Frame::Data { channel: Channel { stream: Stream::Output, .. }, bytes } => text.extend(bytes),
+                Frame::Data { channel: Channel { stream: RankStream::Output, .. }, bytes } => text.extend(bytes),
                 Frame::Started { .. } => {}
                 other => panic!("{other:?}"),
             }
@@ -99,7 +99,7 @@ fn start(script: &str) -> Frame {
 
 fn start_program(program: &str, arguments: Vec<std::ffi::OsString>) -> Frame {
     let program = Program { program: program.into(), arguments, ranks: 2, ..Program::default() };
-    Frame::Start(Box::new(Start {
+    Frame::Start(Box::new(HostStart {
         job: "test".into(),
         secret: 7,
         front: "test".into(),

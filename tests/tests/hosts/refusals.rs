@@ -3,7 +3,7 @@
 use super::support::{LAUNCH, with_hosts};
 use crate::launcher::Running;
 use std::process::{Command, Stdio};
-use weft_cluster::frame::{Frame, Hello, greeting};
+use weft_cluster::frame::{AgentHello, Frame, greeting};
 use weft_tests::namespaces::Namespaces;
 
 /// Exit code and standard error of a job that must not begin, when nothing of it lives any more.
@@ -157,7 +157,8 @@ fn agent_that_says(directory: &tempfile::TempDir, bytes: &[u8]) -> String {
 
 fn hello(version: &str) -> Vec<u8> {
     let mut bytes = greeting().to_vec();
-    let hello = Hello { version: version.into(), checksum: 1, pid: 1, host: "other".into(), addresses: Vec::new() };
+    let hello =
+        AgentHello { version: version.into(), checksum: 1, pid: 1, host: "other".into(), addresses: Vec::new() };
     Frame::Hello(hello).encode(&mut bytes);
     bytes
 }

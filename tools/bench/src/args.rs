@@ -1,6 +1,6 @@
 //! The command line of `weft bench`.
 
-use crate::library::Name;
+use crate::library::LibraryName;
 use crate::output::TablesTo;
 use crate::seconds::seconds;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<MeasuredWhat>,
     /// Short run for a first look: fewer lines, 0.1 s each, 3 turns
     #[arg(long)]
     pub quick: bool,
@@ -32,7 +32,7 @@ pub struct BenchArgs {
     pub seconds: Option<f64>,
     /// Libraries to measure
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
-    pub libs: Vec<Name>,
+    pub libs: Vec<LibraryName>,
     /// Only these lines; a first part stands for all below it, `*` for anything: latency,crowd/barrier,*/8
     #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]
     pub only: Vec<String>,
@@ -63,7 +63,7 @@ pub struct BenchArgs {
 
 /// What else can be measured.
 #[derive(Clone, Debug, clap::Subcommand)]
-pub enum What {
+pub enum MeasuredWhat {
     /// Measure sockets with and without the library that `weft sock` preloads.
     Sock(crate::sock::SockArgs),
     /// Measure the layers one above the other, from the raw channel to MPI.
@@ -103,8 +103,8 @@ impl BenchArgs {
     }
 
     /// The libraries asked for, each once, in the order of the table.
-    pub fn libraries(&self) -> Vec<Name> {
-        Name::ALL.into_iter().filter(|n| self.libs.is_empty() || self.libs.contains(n)).collect()
+    pub fn libraries(&self) -> Vec<LibraryName> {
+        LibraryName::ALL.into_iter().filter(|n| self.libs.is_empty() || self.libs.contains(n)).collect()
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn libraries_come_in_table_order_and_once() {
         let a = parse(&["--libs", "mpich,weft,mpich"]).unwrap();
-        assert_eq!(a.libraries(), [Name::Weft, Name::Mpich]);
+        assert_eq!(a.libraries(), [LibraryName::Weft, LibraryName::Mpich]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod tune;
 
 pub use args::BenchArgs;
 pub use layers::{Distance, run_distance};
-pub use report::Report;
+pub use report::BenchReport;
 pub use tune::{Tuned, shown as tune_table, tune};
 
 use anyhow::Context;
@@ -58,17 +58,17 @@ use anyhow::Context;
 /// (wrong data, a job that failed or hung); a missed bar is a result, not an error.
 pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     match &args.what {
-        Some(args::What::Sock(args)) => return sock::run(args),
-        Some(args::What::Layers(args)) => return layers::run(args),
-        Some(args::What::Net(args)) => return net::run(args),
-        Some(args::What::Imb(args)) => return imb::run(args),
-        Some(args::What::Kernels(args)) => return kernels::run(args),
-        Some(args::What::Apps(args)) => return apps::run(args),
-        Some(args::What::Figures(args)) => return apps::run_figures(args),
-        Some(args::What::KernelRank(args)) => return kernels::run_rank(args),
-        Some(args::What::FabricPair(args)) => return layers::run_pair(args),
-        Some(args::What::HoldFilter(args)) => return net::hold(args),
-        Some(args::What::TunePair(args)) => return tune::run_tune_pair(args),
+        Some(args::MeasuredWhat::Sock(args)) => return sock::run(args),
+        Some(args::MeasuredWhat::Layers(args)) => return layers::run(args),
+        Some(args::MeasuredWhat::Net(args)) => return net::run(args),
+        Some(args::MeasuredWhat::Imb(args)) => return imb::run(args),
+        Some(args::MeasuredWhat::Kernels(args)) => return kernels::run(args),
+        Some(args::MeasuredWhat::Apps(args)) => return apps::run(args),
+        Some(args::MeasuredWhat::Figures(args)) => return apps::run_figures(args),
+        Some(args::MeasuredWhat::KernelRank(args)) => return kernels::run_rank(args),
+        Some(args::MeasuredWhat::FabricPair(args)) => return layers::run_pair(args),
+        Some(args::MeasuredWhat::HoldFilter(args)) => return net::hold(args),
+        Some(args::MeasuredWhat::TunePair(args)) => return tune::run_tune_pair(args),
         None => {}
     }
     if args.list {

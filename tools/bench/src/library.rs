@@ -8,7 +8,7 @@ use std::process::Command;
 named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, clap::ValueEnum)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Name {
+    pub enum LibraryName {
         Weft = "Weft",
         Mpich = "MPICH",
         Openmpi = "Open MPI",
@@ -16,18 +16,18 @@ named! {
     }
 }
 
-impl Name {
+impl LibraryName {
     pub fn is_peer(self) -> bool {
-        self != Name::Weft
+        self != LibraryName::Weft
     }
 
     /// Packages to install, the first one named after the library itself.
     pub fn packages(self) -> &'static [&'static str] {
         match self {
-            Name::Weft => &[],
-            Name::Mpich => &["mpich"],
-            Name::Openmpi => &["openmpi"],
-            Name::Intel => &["impi-rt", "impi-devel"],
+            LibraryName::Weft => &[],
+            LibraryName::Mpich => &["mpich"],
+            LibraryName::Openmpi => &["openmpi"],
+            LibraryName::Intel => &["impi-rt", "impi-devel"],
         }
     }
 }
@@ -42,7 +42,7 @@ pub struct Placement {
 /// An installed library.
 #[derive(Clone, Debug)]
 pub struct Library {
-    pub name: Name,
+    pub name: LibraryName,
     /// Holds bin/mpicc and the launcher.
     pub prefix: PathBuf,
     /// Of the package; what the program really loaded is asked at run time.
@@ -81,7 +81,7 @@ impl Library {
 
     /// The launcher with everything up to the program.
     pub fn launch(&self, placement: Placement) -> Command {
-        let mut command = self.command(if self.name == Name::Weft { "weft" } else { "mpiexec" });
+        let mut command = self.command(if self.name == LibraryName::Weft { "weft" } else { "mpiexec" });
         command.args(self.launch_options(placement));
         for (key, value) in self.settings(placement) {
             command.env(key, value);
@@ -92,21 +92,21 @@ impl Library {
     /// As a person would type it, for the report.
     pub fn launch_text(&self, placement: Placement) -> String {
         let settings = self.settings(placement).into_iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
-        let launcher = if self.name == Name::Weft { "weft" } else { "mpiexec" };
+        let launcher = if self.name == LibraryName::Weft { "weft" } else { "mpiexec" };
         format!("{settings}{launcher} {}", self.launch_options(placement).join(" "))
     }
 
     fn launch_options(&self, placement: Placement) -> Vec<String> {
         let Placement { ranks, bound } = placement;
         let words = match (self.name, bound) {
-            (Name::Weft, true) => "run --bind core",
-            (Name::Weft, false) => "run --bind none",
-            (Name::Mpich, true) => "-bind-to core",
-            (Name::Openmpi, true) => "--allow-run-as-root --bind-to core",
+            (LibraryName::Weft, true) => "run --bind core",
+            (LibraryName::Weft, false) => "run --bind none",
+            (LibraryName::Mpich, true) => "-bind-to core",
+            (LibraryName::Openmpi, true) => "--allow-run-as-root --bind-to core",
             // Without slots for so many ranks it refuses to start; it yields when idle of its own accord then.
-            (Name::Openmpi, false) => "--allow-run-as-root --oversubscribe",
+            (LibraryName::Openmpi, false) => "--allow-run-as-root --oversubscribe",
             // Binds by default, and to nothing useful when ranks outnumber cores either: its own choice.
-            (Name::Mpich, false) | (Name::Intel, _) => "",
+            (LibraryName::Mpich, false) | (LibraryName::Intel, _) => "",
         };
         let mut options: Vec<String> = words.split_whitespace().map(String::from).collect();
         options.extend(["-n".into(), ranks.to_string()]);
@@ -119,10 +119,10 @@ impl Library {
             return Vec::new();
         }
         match self.name {
-            Name::Weft => Vec::new(),
-            Name::Mpich => vec![("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"), ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")],
-            Name::Openmpi => vec![("OMPI_MCA_mpi_yield_when_idle", "1")],
-            Name::Intel => vec![("I_MPI_THREAD_YIELD", "2"), ("I_MPI_SPIN_COUNT", "1")],
+            LibraryName::Weft => Vec::new(),
+            LibraryName::Mpich => vec![("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"), ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")],
+            LibraryName::Openmpi => vec![("OMPI_MCA_mpi_yield_when_idle", "1")],
+            LibraryName::Intel => vec![("I_MPI_THREAD_YIELD", "2"), ("I_MPI_SPIN_COUNT", "1")],
         }
     }
 
@@ -142,7 +142,7 @@ impl Library {
         if let Ok(path) = std::env::join_paths(paths) {
             command.env("PATH", path);
         }
-        if self.name == Name::Intel {
+        if self.name == LibraryName::Intel {
             command.env("I_MPI_ROOT", &self.prefix);
         }
         command
@@ -170,14 +170,14 @@ pub fn find_weft(prefix: Option<&Path>) -> anyhow::Result<Library> {
         let path = prefix.join("bin").join(program);
         anyhow::ensure!(path.is_file(), "{} does not exist; --weft-prefix DIR says where Weft is", path.display());
     }
-    Ok(Library { name: Name::Weft, prefix, version: env!("CARGO_PKG_VERSION").into(), tuned: false })
+    Ok(Library { name: LibraryName::Weft, prefix, version: env!("CARGO_PKG_VERSION").into(), tuned: false })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn library(name: Name, tuned: bool) -> Library {
+    fn library(name: LibraryName, tuned: bool) -> Library {
         Library { name, prefix: "/opt/x".into(), version: "1".into(), tuned }
     }
 
@@ -187,26 +187,26 @@ mod tests {
     #[test]
     fn launch_lines_bind_when_ranks_fit_and_only_then() {
         let text = |name, placement| library(name, false).launch_text(placement);
-        assert_eq!(text(Name::Weft, PAIR), "weft run --bind core -n 2");
-        assert_eq!(text(Name::Weft, CROWD), "weft run --bind none -n 8");
-        assert_eq!(text(Name::Mpich, PAIR), "mpiexec -bind-to core -n 2");
-        assert_eq!(text(Name::Mpich, CROWD), "mpiexec -n 8");
-        assert_eq!(text(Name::Openmpi, CROWD), "mpiexec --allow-run-as-root --oversubscribe -n 8");
-        assert_eq!(text(Name::Intel, CROWD), "mpiexec -n 8");
+        assert_eq!(text(LibraryName::Weft, PAIR), "weft run --bind core -n 2");
+        assert_eq!(text(LibraryName::Weft, CROWD), "weft run --bind none -n 8");
+        assert_eq!(text(LibraryName::Mpich, PAIR), "mpiexec -bind-to core -n 2");
+        assert_eq!(text(LibraryName::Mpich, CROWD), "mpiexec -n 8");
+        assert_eq!(text(LibraryName::Openmpi, CROWD), "mpiexec --allow-run-as-root --oversubscribe -n 8");
+        assert_eq!(text(LibraryName::Intel, CROWD), "mpiexec -n 8");
     }
 
     #[test]
     fn tuning_touches_crowded_jobs_only_and_shows_in_the_text() {
-        assert_eq!(library(Name::Intel, true).launch_text(PAIR), "mpiexec -n 2");
+        assert_eq!(library(LibraryName::Intel, true).launch_text(PAIR), "mpiexec -n 2");
         assert_eq!(
-            library(Name::Intel, true).launch_text(CROWD),
+            library(LibraryName::Intel, true).launch_text(CROWD),
             "I_MPI_THREAD_YIELD=2 I_MPI_SPIN_COUNT=1 mpiexec -n 8"
         );
     }
 
     #[test]
     fn each_library_finds_its_own_programs_first() {
-        let command = library(Name::Mpich, false).launch(PAIR);
+        let command = library(LibraryName::Mpich, false).launch(PAIR);
         assert_eq!(command.get_program(), "/opt/x/bin/mpiexec");
         let path = command.get_envs().find(|(k, _)| *k == "PATH").and_then(|(_, v)| v).unwrap();
         assert!(path.to_str().unwrap().starts_with("/opt/x/bin:"));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_program_that_loaded_another_library_is_found_out() {
-        let mpich = library(Name::Mpich, false);
+        let mpich = library(LibraryName::Mpich, false);
         mpich.check_loaded("MPICH Version: 5.0.2").unwrap();
         assert!(mpich.check_loaded("Open MPI v5.0.11").is_err());
     }

@@ -2,7 +2,7 @@
 
 use crate::bars::Against;
 use crate::format::{Unit, figure};
-use crate::machine::Machine;
+use crate::machine::MeasuredMachine;
 use crate::stats::Summary;
 use crate::{parse, process};
 use anyhow::Context;
@@ -56,7 +56,7 @@ pub fn compile(dir: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// One turn: each limit for `seconds`, a sample each.
-pub fn measure(program: &Path, machine: &Machine, seconds: f64, limits: &mut [Limit]) -> anyhow::Result<()> {
+pub fn measure(program: &Path, machine: &MeasuredMachine, seconds: f64, limits: &mut [Limit]) -> anyhow::Result<()> {
     let (Some(first), Some(second)) = (machine.cpus_used.first(), machine.cpus_used.last()) else {
         anyhow::bail!("no processor may be used");
     };

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// One job start (or, for `Start`, a series of them) measures all lines of a group in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
+pub enum LineGroup {
     /// Two bound ranks: ping-pong, windows of messages, collectives. Three short jobs and not one long one, so that
     /// libraries follow each other quickly: virtual machines change their speed from minute to minute.
     Latency,
@@ -24,27 +24,27 @@ pub enum Group {
     Start,
 }
 
-impl Group {
+impl LineGroup {
     pub fn ranks(self) -> u32 {
         match self {
-            Group::Crowd => CROWD,
-            Group::Memory(ranks) => ranks,
-            Group::Latency | Group::Stream | Group::Collective | Group::Idle | Group::Start => 2,
+            LineGroup::Crowd => CROWD,
+            LineGroup::Memory(ranks) => ranks,
+            LineGroup::Latency | LineGroup::Stream | LineGroup::Collective | LineGroup::Idle | LineGroup::Start => 2,
         }
     }
 
     /// Measures what passes between two cores, which depends on how near they are to each other.
     pub fn is_between_cores(self) -> bool {
-        matches!(self, Group::Latency | Group::Stream | Group::Collective)
+        matches!(self, LineGroup::Latency | LineGroup::Stream | LineGroup::Collective)
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct BenchLine {
     /// Stable name, for `--only` and JSON.
     pub id: String,
     pub title: String,
-    pub group: Group,
+    pub group: LineGroup,
     /// What the C program is told.
     pub spec: String,
     pub unit: Unit,
@@ -58,26 +58,26 @@ const BANDWIDTH_SIZES: [u64; 6] = [512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 
 const COLLECTIVE_SIZES: [u64; 3] = [8, 1 << 10, 1 << 20];
 
 /// Every line, in the order of the table. `idle_seconds` is how long the idle rank is watched.
-pub fn all(idle_seconds: f64) -> Vec<Line> {
+pub fn all(idle_seconds: f64) -> Vec<BenchLine> {
     let mut lines = pair_lines();
     lines.extend(crowd_lines());
-    lines.push(line("idle", "CPU of a rank blocked in receive", Group::Idle, Unit::Percent, &[Bar::AtMost(1.0)]));
+    lines.push(line("idle", "CPU of a rank blocked in receive", LineGroup::Idle, Unit::Percent, &[Bar::AtMost(1.0)]));
     lines.last_mut().expect("just pushed").spec = format!("idle:{idle_seconds}");
     for ranks in [2, CROWD, 64] {
         let bars: &[Bar] = if ranks == 64 { &[Bar::AtMost(10.0 * 1024.0 * 1024.0)] } else { &[] };
         let title = format!("memory a rank adds, {ranks} ranks");
-        let mut l = line(&format!("memory/{ranks}"), &title, Group::Memory(ranks), Unit::Bytes, bars);
+        let mut l = line(&format!("memory/{ranks}"), &title, LineGroup::Memory(ranks), Unit::Bytes, bars);
         l.spec = format!("memory:{}", 64 << 10);
         l.quick = ranks == 2;
         lines.push(l);
     }
-    lines.push(line("start/true", "start: run -n 2 true", Group::Start, Unit::Seconds, &[Bar::Best(1.0)]));
+    lines.push(line("start/true", "start: run -n 2 true", LineGroup::Start, Unit::Seconds, &[Bar::Best(1.0)]));
     let init = "start: the same with init and finalize";
-    lines.push(line("start/init", init, Group::Start, Unit::Seconds, &[Bar::Best(0.15)]));
+    lines.push(line("start/init", init, LineGroup::Start, Unit::Seconds, &[Bar::Best(0.15)]));
     lines
 }
 
-fn pair_lines() -> Vec<Line> {
+fn pair_lines() -> Vec<BenchLine> {
     let mut lines = Vec::new();
     for bytes in LATENCY_SIZES {
         let bars: &[Bar] = match bytes {
@@ -100,7 +100,7 @@ fn pair_lines() -> Vec<Line> {
         let bars: &[Bar] = if bytes >= 256 << 10 { &[Bar::Best(1.3)] } else { &[] };
         lines.push(sized("bandwidth", "bandwidth, window 64,", bytes, Unit::BytesPerSecond, bars, bytes == 1 << 20));
     }
-    lines.push(line("barrier", "barrier", Group::Collective, Unit::Seconds, &[Bar::Best(1.0)]));
+    lines.push(line("barrier", "barrier", LineGroup::Collective, Unit::Seconds, &[Bar::Best(1.0)]));
     for (kind, every_size) in [("bcast", false), ("reduce", false), ("allreduce", true)] {
         for bytes in COLLECTIVE_SIZES {
             let barred = every_size || (kind == "bcast" && bytes == 8);
@@ -114,7 +114,7 @@ fn pair_lines() -> Vec<Line> {
     lines
 }
 
-fn crowd_lines() -> Vec<Line> {
+fn crowd_lines() -> Vec<BenchLine> {
     let hard = [Bar::Best(0.65), Bar::Switches(2.0)];
     let rows: [(&str, &str, &str, &[Bar]); 4] = [
         ("crowd/barrier", "barrier", "barrier", &hard),
@@ -124,22 +124,22 @@ fn crowd_lines() -> Vec<Line> {
     ];
     let row = |(id, spec, title, bars): (&str, &str, &str, &[Bar])| {
         let title = format!("{CROWD} ranks on {CORES} cores: {title}");
-        let mut l = line(id, &title, Group::Crowd, Unit::Seconds, bars);
+        let mut l = line(id, &title, LineGroup::Crowd, Unit::Seconds, bars);
         l.spec = spec.to_string();
         l
     };
     rows.into_iter().map(row).collect()
 }
 
-fn line(id: &str, title: &str, group: Group, unit: Unit, bars: &[Bar]) -> Line {
-    Line { id: id.into(), title: title.into(), group, spec: id.into(), unit, bars: bars.to_vec(), quick: true }
+fn line(id: &str, title: &str, group: LineGroup, unit: Unit, bars: &[Bar]) -> BenchLine {
+    BenchLine { id: id.into(), title: title.into(), group, spec: id.into(), unit, bars: bars.to_vec(), quick: true }
 }
 
-fn sized(kind: &str, title: &str, bytes: u64, unit: Unit, bars: &[Bar], quick: bool) -> Line {
+fn sized(kind: &str, title: &str, bytes: u64, unit: Unit, bars: &[Bar], quick: bool) -> BenchLine {
     let group = match kind {
-        "latency" => Group::Latency,
-        "rate" | "bandwidth" => Group::Stream,
-        _ => Group::Collective,
+        "latency" => LineGroup::Latency,
+        "rate" | "bandwidth" => LineGroup::Stream,
+        _ => LineGroup::Collective,
     };
     let mut l = line(&format!("{kind}/{bytes}"), &format!("{title} {}", size(bytes)), group, unit, bars);
     l.spec = format!("{kind}:{bytes}");
@@ -148,7 +148,7 @@ fn sized(kind: &str, title: &str, bytes: u64, unit: Unit, bars: &[Bar], quick: b
 }
 
 /// The lines that a run measures: `--quick` or all, those of them that match a pattern.
-pub fn select(lines: Vec<Line>, quick: bool, patterns: &[String]) -> anyhow::Result<Vec<Line>> {
+pub fn select(lines: Vec<BenchLine>, quick: bool, patterns: &[String]) -> anyhow::Result<Vec<BenchLine>> {
     for pattern in patterns {
         anyhow::ensure!(
             lines.iter().any(|l| matches(pattern, &l.id)),
@@ -156,7 +156,7 @@ pub fn select(lines: Vec<Line>, quick: bool, patterns: &[String]) -> anyhow::Res
         );
     }
     // Whoever names lines means those, quick or not.
-    let wanted = |l: &Line| match patterns {
+    let wanted = |l: &BenchLine| match patterns {
         [] => l.quick || !quick,
         some => some.iter().any(|p| matches(p, &l.id)),
     };

@@ -10,7 +10,7 @@ pub const CROWD: u32 = 8;
 pub const CORES: u32 = 2;
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Machine {
+pub struct MeasuredMachine {
     pub cpu: String,
     pub virtual_machine: bool,
     /// Processors this run may use.
@@ -24,7 +24,7 @@ pub struct Machine {
     pub date: String,
 }
 
-impl Machine {
+impl MeasuredMachine {
     pub fn look() -> Self {
         let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_machine_of_this_test_is_described() {
-        let m = Machine::look();
+        let m = MeasuredMachine::look();
         assert!(m.cpus >= 1 && !m.cpus_used.is_empty() && m.memory_bytes > 0 && !m.kernel.is_empty(), "{m:?}");
     }
 }

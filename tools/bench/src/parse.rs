@@ -15,15 +15,15 @@ pub struct Figure {
 
 /// Everything one job said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Output {
+pub struct JobOutput {
     /// First line of the library's own version text.
     pub library: Option<String>,
     pub figures: Vec<Figure>,
 }
 
 /// Reads the lines that begin with `prefix:`; other lines (launchers like to talk) are passed over.
-pub fn output(prefix: &str, text: &str) -> anyhow::Result<Output> {
-    let mut output = Output::default();
+pub fn output(prefix: &str, text: &str) -> anyhow::Result<JobOutput> {
+    let mut output = JobOutput::default();
     for line in text.lines() {
         let Some(rest) = line.strip_prefix(prefix).and_then(|l| l.strip_prefix(": ")) else { continue };
         match rest.strip_prefix("library ") {

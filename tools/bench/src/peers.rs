@@ -3,7 +3,7 @@
 //! One environment each, because the wheels bring files of the same name (`mpicc`, `libfabric.so.1`) and do not work
 //! together. A peer counts as installed when its marker file is there; what an interrupted installation left is removed.
 
-use crate::library::{Library, Name};
+use crate::library::{Library, LibraryName};
 use crate::process;
 use anyhow::{Context, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,7 +19,7 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(900);
 
 /// Whether to install, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum InstallMode {
     /// Install what is missing.
     Missing,
     /// Install what is missing, bring the rest to the newest version.
@@ -41,22 +41,22 @@ fn directory_in(cache: Option<PathBuf>, home: Option<PathBuf>) -> anyhow::Result
 }
 
 /// The peer `name` under `directory`, installed if need be, with its compiler.
-pub fn provide(name: Name, directory: &Path, mode: Mode, tuned: bool) -> anyhow::Result<Library> {
+pub fn provide(name: LibraryName, directory: &Path, mode: InstallMode, tuned: bool) -> anyhow::Result<Library> {
     let library = provide_runtime(name, directory, mode)?;
     ensure!(library.prefix.join("bin/mpicc").is_file(), "its wheel has no mpicc");
     Ok(Library { tuned, ..library })
 }
 
 /// The same, of which nothing is asked but to run programs.
-pub fn provide_runtime(name: Name, directory: &Path, mode: Mode) -> anyhow::Result<Library> {
+pub fn provide_runtime(name: LibraryName, directory: &Path, mode: InstallMode) -> anyhow::Result<Library> {
     let package = name.packages()[0];
     let prefix = directory.join(package);
-    if mode != Mode::Offline {
+    if mode != InstallMode::Offline {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
         // One installation at a time, whoever else runs this program.
         let lock = File::create(directory.join("lock"))?;
         lock.lock().context("cannot lock the peers directory")?;
-        if !prefix.join(MARKER).is_file() || mode == Mode::Update {
+        if !prefix.join(MARKER).is_file() || mode == InstallMode::Update {
             install(name, &prefix)?;
         }
     }
@@ -70,7 +70,7 @@ fn version_of(package: &str, freeze: &str) -> Option<String> {
     freeze.lines().find_map(|l| l.strip_prefix(package)?.strip_prefix("==")).map(|v| v.trim().to_string())
 }
 
-fn install(name: Name, prefix: &Path) -> anyhow::Result<()> {
+fn install(name: LibraryName, prefix: &Path) -> anyhow::Result<()> {
     let packages = name.packages().join(" ");
     let told = progress(&format!("installing {} ({packages}) into {}", name.title(), prefix.display()));
     let done = install_quietly(name, prefix);
@@ -82,7 +82,7 @@ fn install(name: Name, prefix: &Path) -> anyhow::Result<()> {
     done
 }
 
-fn install_quietly(name: Name, prefix: &Path) -> anyhow::Result<()> {
+fn install_quietly(name: LibraryName, prefix: &Path) -> anyhow::Result<()> {
     if !prefix.join(MARKER).is_file() {
         if prefix.exists() {
             fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))?;
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn offline_without_the_peer_says_so_and_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let e = provide(Name::Mpich, dir.path(), Mode::Offline, false).unwrap_err().to_string();
+        let e = provide(LibraryName::Mpich, dir.path(), InstallMode::Offline, false).unwrap_err().to_string();
         assert!(e.contains("MPICH is not installed"), "{e}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

@@ -1,12 +1,12 @@
 //! The run: libraries found and compiled for, then turn after turn, group after group, one library after the other.
 
 use crate::args::BenchArgs;
-use crate::library::{self, Library, Name, Placement};
-use crate::lines::{self, Group, Line};
-use crate::machine::Machine;
+use crate::library::{self, Library, LibraryName, Placement};
+use crate::lines::{self, BenchLine, LineGroup};
+use crate::machine::MeasuredMachine;
 use crate::machine::{CORES, CROWD};
 use crate::report::Conditions;
-use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
+use crate::report::{BenchFailure, BenchReport, LeftOut, LibraryReport, LineReport};
 use crate::state::{self, Sample};
 use crate::{leftovers, limits, parse, peers, process, progress};
 use anyhow::{Context, ensure};
@@ -20,35 +20,35 @@ const SOURCE: &str = include_str!("../c/mpibench.c");
 /// Least number of start-up samples over all turns.
 const STARTS: u32 = 20;
 
-struct Run {
+struct PlanRun {
     turns: u32,
     seconds: f64,
     quick: bool,
     corrupt: bool,
-    machine: Machine,
-    lines: Vec<Line>,
+    machine: MeasuredMachine,
+    lines: Vec<BenchLine>,
     libraries: Vec<Library>,
-    programs: HashMap<Name, PathBuf>,
+    programs: HashMap<LibraryName, PathBuf>,
     directory: tempfile::TempDir,
-    loaded: HashMap<Name, String>,
-    samples: HashMap<(String, Name), Vec<Sample>>,
+    loaded: HashMap<LibraryName, String>,
+    samples: HashMap<(String, LibraryName), Vec<Sample>>,
     /// Lines that need no more turns.
     settled: HashSet<String>,
-    failures: Vec<Failure>,
+    failures: Vec<BenchFailure>,
     /// A library that failed a group is not asked again.
-    given_up: HashSet<(Name, Group)>,
+    given_up: HashSet<(LibraryName, LineGroup)>,
     bar: ProgressBar,
 }
 
-pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
+pub fn run(args: &BenchArgs) -> anyhow::Result<BenchReport> {
     let start = Instant::now();
     let idle_seconds = if args.quick { 1.0 } else { 10.0 };
     let lines = lines::select(lines::all(idle_seconds), args.quick, &args.only)?;
-    let machine = Machine::look();
+    let machine = MeasuredMachine::look();
     let directory = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("no temporary directory")?;
     let limits_program = limits::compile(directory.path())?;
     let (libraries, mut left_out) = find_libraries(args)?;
-    let mut run = Run {
+    let mut run = PlanRun {
         turns: args.turns(),
         seconds: args.line_seconds(),
         quick: args.quick,
@@ -91,14 +91,14 @@ fn find_libraries(args: &BenchArgs) -> anyhow::Result<(Vec<Library>, Vec<LeftOut
         None => peers::default_directory()?,
     };
     let mode = match (args.offline, args.update_peers) {
-        (true, _) => peers::Mode::Offline,
-        (_, true) => peers::Mode::Update,
-        _ => peers::Mode::Missing,
+        (true, _) => peers::InstallMode::Offline,
+        (_, true) => peers::InstallMode::Update,
+        _ => peers::InstallMode::Missing,
     };
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in args.libraries() {
         let library = match name {
-            Name::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
+            LibraryName::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
             _ => peers::provide(name, &directory, mode, args.tuned),
         };
         process::check_interrupt()?;
@@ -116,7 +116,7 @@ fn announce(left_out: &[LeftOut]) {
     }
 }
 
-impl Run {
+impl PlanRun {
     /// The measuring program, once per library, beside the header that `limits::compile` left there. A library that
     /// cannot compile it is left out.
     fn compile(&mut self, left_out: &mut Vec<LeftOut>) -> anyhow::Result<()> {
@@ -153,21 +153,21 @@ impl Run {
 
     /// Finds out which lines need no more turns.
     fn settle(&mut self) {
-        let settled = |l: &&Line| {
+        let settled = |l: &&BenchLine| {
             let all: Vec<_> = self.samples_of(l).into_iter().map(|(_, samples)| samples).collect();
             state::settled(&all, self.turns)
         };
         self.settled = self.lines.iter().filter(settled).map(|l| l.id.clone()).collect();
     }
 
-    fn samples_of(&self, line: &Line) -> Vec<(Name, &[Sample])> {
+    fn samples_of(&self, line: &BenchLine) -> Vec<(LibraryName, &[Sample])> {
         let of = |l: &Library| (l.name, self.samples.get(&(line.id.clone(), l.name)).map_or(&[][..], Vec::as_slice));
         self.libraries.iter().map(of).collect()
     }
 
     /// The groups that have lines to measure, in the order of the table.
-    fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.unsettled().map(|l| l.group).collect();
+    fn groups(&self) -> Vec<LineGroup> {
+        let mut groups: Vec<LineGroup> = self.unsettled().map(|l| l.group).collect();
         groups.dedup();
         groups
     }
@@ -175,9 +175,9 @@ impl Run {
     fn turn(&mut self, turn: u32) -> anyhow::Result<()> {
         let mut groups = self.groups();
         // Memory is a matter of design and not of time: it is the same in every turn.
-        groups.retain(|g| turn == 0 || !matches!(g, Group::Memory(_)));
+        groups.retain(|g| turn == 0 || !matches!(g, LineGroup::Memory(_)));
         for group in groups {
-            let repeat = if group == Group::Start { self.starts_per_turn() } else { 1 };
+            let repeat = if group == LineGroup::Start { self.starts_per_turn() } else { 1 };
             for k in 0..repeat {
                 for i in 0..self.libraries.len() {
                     // Nobody is always first.
@@ -195,7 +195,7 @@ impl Run {
     }
 
     /// One group of one library. A failure is noted; only an interrupt ends the run.
-    fn library_turn(&mut self, turn: u32, group: Group, which: usize) -> anyhow::Result<()> {
+    fn library_turn(&mut self, turn: u32, group: LineGroup, which: usize) -> anyhow::Result<()> {
         let library = self.libraries[which].clone();
         if self.given_up.contains(&(library.name, group)) {
             return Ok(());
@@ -203,7 +203,7 @@ impl Run {
         self.note(turn, &format!("{} {}", library.name.title(), group_text(group)));
         let shared_memory = leftovers::Before::look();
         let result = match group {
-            Group::Start => self.measure_start(&library),
+            LineGroup::Start => self.measure_start(&library),
             _ => self.measure_group(&library, group),
         };
         self.bar.inc((self.job_s(group) * 1000.0) as u64);
@@ -221,10 +221,10 @@ impl Run {
     fn fail(&mut self, turn: u32, what: String, error: &anyhow::Error) {
         let reason = format!("{error:#}");
         self.bar.suspend(|| eprintln!("{what} failed: {reason}"));
-        self.failures.push(Failure { what, turn: turn + 1, reason });
+        self.failures.push(BenchFailure { what, turn: turn + 1, reason });
     }
 
-    fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {
+    fn measure_group(&mut self, library: &Library, group: LineGroup) -> anyhow::Result<()> {
         let mut command = self.launch(library, group);
         command.arg(&self.programs[&library.name]).args(self.corrupt.then_some("--corrupt"));
         if group.is_between_cores() && self.placement(group).bound {
@@ -249,9 +249,9 @@ impl Run {
     }
 
     /// Takes the figures of a job's lines; returns the lines that have none.
-    fn keep(&mut self, name: Name, group: Group, figures: &[parse::Figure]) -> Vec<String> {
+    fn keep(&mut self, name: LibraryName, group: LineGroup, figures: &[parse::Figure]) -> Vec<String> {
         let mut missing = Vec::new();
-        let lines: Vec<Line> = self.lines_of(group).cloned().collect();
+        let lines: Vec<BenchLine> = self.lines_of(group).cloned().collect();
         for line in lines {
             // The crowded ping-pong and the plain one print under the spec that was asked for.
             match parse::sample(figures, &line.spec, line.unit.symbol()) {
@@ -264,21 +264,21 @@ impl Run {
 
     /// Whole times of the launcher, each start-up line once.
     fn measure_start(&mut self, library: &Library) -> anyhow::Result<()> {
-        let lines: Vec<String> = self.lines_of(Group::Start).map(|l| l.id.clone()).collect();
+        let lines: Vec<String> = self.lines_of(LineGroup::Start).map(|l| l.id.clone()).collect();
         for id in lines {
-            let mut command = self.launch(library, Group::Start);
+            let mut command = self.launch(library, LineGroup::Start);
             match id.as_str() {
                 "start/true" => command.arg("true"),
                 _ => command.arg(&self.programs[&library.name]).arg("start"),
             };
-            let outcome = process::run(command, self.limit(Group::Start))?;
+            let outcome = process::run(command, self.limit(LineGroup::Start))?;
             outcome.check().with_context(|| id.clone())?;
             self.samples.entry((id, library.name)).or_default().push(Sample::plain(outcome.seconds));
         }
         Ok(())
     }
 
-    fn launch(&self, library: &Library, group: Group) -> Command {
+    fn launch(&self, library: &Library, group: LineGroup) -> Command {
         let mut command = library.launch(self.placement(group));
         // Session directories and the like of a killed launcher go with ours.
         command.env("TMPDIR", self.directory.path());
@@ -286,41 +286,41 @@ impl Run {
         command
     }
 
-    fn placement(&self, group: Group) -> Placement {
+    fn placement(&self, group: LineGroup) -> Placement {
         let ranks = group.ranks();
         Placement { ranks, bound: ranks as usize <= self.machine.cpus_used.len() }
     }
 
-    fn unsettled(&self) -> impl Iterator<Item = &Line> {
+    fn unsettled(&self) -> impl Iterator<Item = &BenchLine> {
         self.lines.iter().filter(|l| !self.settled.contains(&l.id))
     }
 
     /// The lines of a group that are measured in this turn.
-    fn lines_of(&self, group: Group) -> impl Iterator<Item = &Line> {
+    fn lines_of(&self, group: LineGroup) -> impl Iterator<Item = &BenchLine> {
         self.unsettled().filter(move |l| l.group == group)
     }
 
     /// About how long a job takes.
-    fn job_s(&self, group: Group) -> f64 {
+    fn job_s(&self, group: LineGroup) -> f64 {
         let lines = self.lines_of(group).count() as f64;
         match group {
-            Group::Latency | Group::Stream | Group::Collective => 1.0 + 1.25 * lines * self.seconds,
-            Group::Crowd => 2.0 + 1.5 * lines * self.seconds,
-            Group::Idle => 1.0 + if self.quick { 1.0 } else { 10.0 },
-            Group::Memory(ranks) => 0.5 + f64::from(ranks) / 8.0,
-            Group::Start => 0.5 * lines,
+            LineGroup::Latency | LineGroup::Stream | LineGroup::Collective => 1.0 + 1.25 * lines * self.seconds,
+            LineGroup::Crowd => 2.0 + 1.5 * lines * self.seconds,
+            LineGroup::Idle => 1.0 + if self.quick { 1.0 } else { 10.0 },
+            LineGroup::Memory(ranks) => 0.5 + f64::from(ranks) / 8.0,
+            LineGroup::Start => 0.5 * lines,
         }
     }
 
     /// When a job hangs. Generous: a crowded job under a spinning library is slow, not broken.
-    fn limit(&self, group: Group) -> Duration {
+    fn limit(&self, group: LineGroup) -> Duration {
         Duration::from_secs_f64(120.0 + 10.0 * self.job_s(group))
     }
 
     fn expected_s(&self) -> f64 {
-        let times = |g: &Group| match g {
-            Group::Memory(_) => 1,
-            Group::Start => self.turns * self.starts_per_turn(),
+        let times = |g: &LineGroup| match g {
+            LineGroup::Memory(_) => 1,
+            LineGroup::Start => self.turns * self.starts_per_turn(),
             _ => self.turns,
         };
         let per_library: f64 = self.groups().iter().map(|g| f64::from(times(g)) * self.job_s(*g)).sum();
@@ -338,17 +338,23 @@ impl Run {
         self.bar.tick();
     }
 
-    fn report(self, limits: Vec<limits::Limit>, left_out: Vec<LeftOut>, turns_taken: u32, start: Instant) -> Report {
+    fn report(
+        self,
+        limits: Vec<limits::Limit>,
+        left_out: Vec<LeftOut>,
+        turns_taken: u32,
+        start: Instant,
+    ) -> BenchReport {
         let library = |l: &Library| LibraryReport {
             name: l.name,
             version: self.loaded.get(&l.name).cloned().unwrap_or_else(|| format!("{} {}", l.name.title(), l.version)),
-            pair: l.launch_text(self.placement(Group::Latency)),
-            crowd: l.launch_text(self.placement(Group::Crowd)),
+            pair: l.launch_text(self.placement(LineGroup::Latency)),
+            crowd: l.launch_text(self.placement(LineGroup::Crowd)),
         };
         let shortest = state::shortest_ns(self.samples.values().flatten());
         let run = Conditions { limits: &limits, turns: self.turns, shortest_line_ns: shortest };
         let lines = self.lines.iter().map(|l| LineReport::of(l, &self.samples_of(l), &run)).collect();
-        Report {
+        BenchReport {
             format: 2,
             command: command_text(),
             turns: self.turns,
@@ -366,15 +372,15 @@ impl Run {
     }
 }
 
-fn group_text(group: Group) -> String {
+fn group_text(group: LineGroup) -> String {
     match group {
-        Group::Latency => "ping-pong".into(),
-        Group::Stream => "windows of messages".into(),
-        Group::Collective => "collectives".into(),
-        Group::Crowd => format!("{} ranks on {CORES} cores", CROWD),
-        Group::Idle => "idle rank".into(),
-        Group::Memory(ranks) => format!("memory of {ranks} ranks"),
-        Group::Start => "start-up".into(),
+        LineGroup::Latency => "ping-pong".into(),
+        LineGroup::Stream => "windows of messages".into(),
+        LineGroup::Collective => "collectives".into(),
+        LineGroup::Crowd => format!("{} ranks on {CORES} cores", CROWD),
+        LineGroup::Idle => "idle rank".into(),
+        LineGroup::Memory(ranks) => format!("memory of {ranks} ranks"),
+        LineGroup::Start => "start-up".into(),
     }
 }
 
@@ -402,9 +408,9 @@ mod tests {
 
     /// Two libraries whose launcher is a script: it prints one latency, after and before cache lines that
     /// `lines` prints, a piece of shell that knows the number of the job as $n, from 1 on.
-    fn run_with(lines: &str, turns: u32) -> Run {
+    fn run_with(lines: &str, turns: u32) -> PlanRun {
         let directory = tempfile::tempdir().unwrap();
-        let libraries = [Name::Mpich, Name::Openmpi].map(|name| {
+        let libraries = [LibraryName::Mpich, LibraryName::Openmpi].map(|name| {
             let prefix = directory.path().join(name.title());
             let launcher = prefix.join("bin/mpiexec");
             std::fs::create_dir_all(prefix.join("bin")).unwrap();
@@ -417,12 +423,12 @@ mod tests {
             assert!(Command::new("sh").args(write).status().unwrap().success());
             Library { name, prefix, version: "1".into(), tuned: false }
         });
-        Run {
+        PlanRun {
             turns,
             seconds: 0.001,
             quick: true,
             corrupt: false,
-            machine: Machine::look(),
+            machine: MeasuredMachine::look(),
             lines: lines::select(lines::all(1.0), true, &["latency/8".into()]).unwrap(),
             programs: libraries.iter().map(|l| (l.name, PathBuf::new())).collect(),
             libraries: libraries.to_vec(),

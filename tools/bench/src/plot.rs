@@ -2,11 +2,11 @@
 
 use crate::chart::{ChartPanel, ChartText, Curve, LOOKS, curves};
 use crate::format::Unit;
-use crate::library::Name;
-use crate::report::Report;
+use crate::library::LibraryName;
+use crate::report::BenchReport;
 
 /// The picture.
-pub fn svg(report: &Report) -> String {
+pub fn svg(report: &BenchReport) -> String {
     let panel = |title: &str, kinds: &[&str], unit| {
         let all = report
             .libraries
@@ -27,7 +27,7 @@ pub fn svg(report: &Report) -> String {
 }
 
 /// The medians of a library's lines. A rate of messages of known size is a bandwidth too.
-fn points(report: &Report, name: Name, kinds: &[&str]) -> Vec<(f64, f64)> {
+fn points(report: &BenchReport, name: LibraryName, kinds: &[&str]) -> Vec<(f64, f64)> {
     let point = |line: &crate::report::LineReport| {
         let (kind, bytes) = line.id.split_once('/')?;
         let bytes: f64 = bytes.parse().ok()?;

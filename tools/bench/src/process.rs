@@ -25,7 +25,7 @@ const LOOK_MS: i32 = 200;
 
 /// What became of a job.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct JobOutcome {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// An error that says how the job ended, with the last lines of what it wrote to standard error.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.status.success() {
@@ -103,7 +103,7 @@ pub fn compile(command: Command) -> anyhow::Result<()> {
 
 /// Runs `command` to its end. A job that outlasts `limit`, or that the user interrupts, is ended with all its
 /// processes and is an error.
-pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<Outcome> {
+pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<JobOutcome> {
     check_interrupt()?;
     let mark = format!("{}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
     let errors = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
@@ -135,13 +135,13 @@ pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<Outcome> {
     }
     kill_marked(&mark, libc::SIGKILL);
     let errors = std::fs::read_to_string(errors.path())?;
-    Ok(Outcome { status, stdout, stderr, errors, seconds })
+    Ok(JobOutcome { status, stdout, stderr, errors, seconds })
 }
 
 /// Reads both streams until they end.
 fn collect(child: &mut Child, deadline: Instant) -> anyhow::Result<(String, String)> {
-    let mut out = Stream::new(child.stdout.take().expect("stdout is piped"));
-    let mut err = Stream::new(child.stderr.take().expect("stderr is piped"));
+    let mut out = JobStream::new(child.stdout.take().expect("stdout is piped"));
+    let mut err = JobStream::new(child.stderr.take().expect("stderr is piped"));
     while out.open || err.open {
         check_interrupt()?;
         if Instant::now() > deadline {
@@ -160,13 +160,13 @@ fn collect(child: &mut Child, deadline: Instant) -> anyhow::Result<(String, Stri
     Ok((out.text(), err.text()))
 }
 
-struct Stream<R> {
+struct JobStream<R> {
     from: R,
     bytes: Vec<u8>,
     open: bool,
 }
 
-impl<R: Read + AsRawFd> Stream<R> {
+impl<R: Read + AsRawFd> JobStream<R> {
     fn new(from: R) -> Self {
         Self { from, bytes: Vec::new(), open: true }
     }

@@ -2,19 +2,19 @@
 
 use crate::bars::{Against, Bar, Verdict};
 use crate::format::Unit;
-use crate::library::Name;
+use crate::library::LibraryName;
 use crate::limits::{self, Limit};
-use crate::lines::{Group, Line};
-use crate::machine::Machine;
-use crate::state::{self, Sample, State};
+use crate::lines::{BenchLine, LineGroup};
+use crate::machine::MeasuredMachine;
+use crate::state::{self, CacheState, Sample};
 use crate::stats::Summary;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// Of this structure; changes when a field changes its meaning.
     pub format: u32,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     /// The command that made this.
     pub command: String,
     /// Asked for. Lines whose libraries were not measured in one state so often took more.
@@ -29,12 +29,12 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<Limit>,
     pub lines: Vec<LineReport>,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<BenchFailure>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct LibraryReport {
-    pub name: Name,
+    pub name: LibraryName,
     /// The name and version that the loaded library gave itself, else the package's.
     pub version: String,
     /// How the two-rank and the crowded jobs are started.
@@ -44,12 +44,12 @@ pub struct LibraryReport {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct LeftOut {
-    pub name: Name,
+    pub name: LibraryName,
     pub reason: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Failure {
+pub struct BenchFailure {
     /// Library and group, or the machine's limits.
     pub what: String,
     /// Counted from 1.
@@ -62,10 +62,10 @@ pub struct Failure {
 pub struct LineReport {
     pub id: String,
     pub title: String,
-    pub group: Group,
+    pub group: LineGroup,
     pub unit: Unit,
     /// In which state the samples that count were taken.
-    pub state: State,
+    pub state: CacheState,
     /// Samples count whose cache lines both lie between this and `state::NEAR` times this; none: all samples count.
     pub shared_from_ns: Option<f64>,
     pub results: Vec<LibraryResult>,
@@ -74,13 +74,13 @@ pub struct LineReport {
     /// Median over all turns, whatever the state, of Weft's sample over the best peer's of the same turn: tells whether
     /// a machine that changed its speed on the way has bent `ratio`, which the bars use.
     pub ratio_by_turn: Option<f64>,
-    pub best_peer: Option<Name>,
+    pub best_peer: Option<LibraryName>,
     pub bars: Vec<BarReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct LibraryResult {
-    pub name: Name,
+    pub name: LibraryName,
     /// These three are of the samples that count.
     pub median: f64,
     pub min: f64,
@@ -113,10 +113,10 @@ pub struct Conditions<'a> {
 
 impl LineReport {
     /// Judges the samples of `line`. Libraries without samples that count do not appear.
-    pub fn of(line: &Line, samples: &[(Name, &[Sample])], run: &Conditions) -> Self {
+    pub fn of(line: &BenchLine, samples: &[(LibraryName, &[Sample])], run: &Conditions) -> Self {
         let all: Vec<_> = samples.iter().map(|(_, samples)| *samples).collect();
         let from_ns = state::shared_from_ns(&all, run.turns);
-        let result = |(name, samples): &(Name, &[Sample])| {
+        let result = |(name, samples): &(LibraryName, &[Sample])| {
             let values: Vec<_> = state::counted(samples, from_ns).map(|s| s.value).collect();
             let Summary { median, min, max } = Summary::of(&values)?;
             Some(LibraryResult { name: *name, median, min, max, counted: values.len(), samples: samples.to_vec() })
@@ -127,7 +127,7 @@ impl LineReport {
             false => a.median.total_cmp(&b.median),
         };
         let best = results.iter().filter(|r| r.name.is_peer()).min_by(better);
-        let weft = results.iter().find(|r| r.name == Name::Weft);
+        let weft = results.iter().find(|r| r.name == LibraryName::Weft);
         let ours = weft.map(|r| r.median);
         let by_turn = |(ours, best): (&LibraryResult, &LibraryResult)| {
             let pairs = ours.samples.iter().zip(&best.samples).filter(|(_, b)| b.value > 0.0);
@@ -165,12 +165,12 @@ impl LineReport {
         }
     }
 
-    pub fn result(&self, name: Name) -> Option<&LibraryResult> {
+    pub fn result(&self, name: LibraryName) -> Option<&LibraryResult> {
         self.results.iter().find(|r| r.name == name)
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Demanded bars: (met, missed as `title: bar`). Bars that could not be judged are in neither.
     pub fn tally(&self) -> (usize, Vec<String>) {
         let bars = self.lines.iter().flat_map(|l| l.bars.iter().map(move |b| (l, b))).filter(|(_, b)| b.bar.demanded());
@@ -200,7 +200,7 @@ pub mod tests {
     }
 
     /// A small report with all four libraries: Weft is twice as fast as MPICH, the others lie between.
-    pub fn sample_report() -> Report {
+    pub fn sample_report() -> BenchReport {
         let mut limits = limits::all();
         limits[0].samples = vec![60e-9, 61e-9, 62e-9];
         limits[1].samples = vec![2e-6];
@@ -210,30 +210,40 @@ pub mod tests {
                 false => (100e-9 + size * 1e-10) * factor,
             };
             let row = |(name, factor)| (name, near(&[value(factor), value(factor) * 1.01, value(factor) * 0.99]));
-            [(Name::Weft, 1.0), (Name::Mpich, 2.0), (Name::Openmpi, 1.5), (Name::Intel, 1.8)].map(row)
+            [
+                (LibraryName::Weft, 1.0),
+                (LibraryName::Mpich, 2.0),
+                (LibraryName::Openmpi, 1.5),
+                (LibraryName::Intel, 1.8),
+            ]
+            .map(row)
         };
-        let line = |l: &Line| {
+        let line = |l: &BenchLine| {
             let size = l.id.rsplit('/').next().and_then(|s| s.parse().ok()).unwrap_or(0.0);
             let samples = samples_of(l.unit, size);
             let samples: Vec<_> = samples.iter().map(|(name, samples)| (*name, samples.as_slice())).collect();
             LineReport::of(l, &samples, &Conditions { limits: &limits, turns: 3, shortest_line_ns: 60.0 })
         };
-        let library = |name: Name| LibraryReport {
+        let library = |name: LibraryName| LibraryReport {
             name,
             version: format!("{} 1.2", name.title()),
             pair: "mpiexec -n 2".into(),
             crowd: "mpiexec -n 8".into(),
         };
-        Report {
+        BenchReport {
             format: 2,
-            machine: Machine { cpu: "Test <CPU> & more".into(), date: "2026-01-02".into(), ..Machine::default() },
+            machine: MeasuredMachine {
+                cpu: "Test <CPU> & more".into(),
+                date: "2026-01-02".into(),
+                ..MeasuredMachine::default()
+            },
             command: "weft bench".into(),
             turns: 3,
             turns_taken: 3,
             shortest_line_ns: Some(60.0),
             seconds_per_line: 1.0,
             took_s: 12.0,
-            libraries: Name::ALL.map(library).to_vec(),
+            libraries: LibraryName::ALL.map(library).to_vec(),
             left_out: Vec::new(),
             lines: lines::all(10.0).iter().map(line).collect(),
             limits,
@@ -244,7 +254,7 @@ pub mod tests {
     #[test]
     fn the_best_peer_is_the_fastest_one_and_never_ourselves() {
         for line in sample_report().lines {
-            assert_eq!(line.best_peer, Some(Name::Openmpi), "{}", line.id);
+            assert_eq!(line.best_peer, Some(LibraryName::Openmpi), "{}", line.id);
             let want = if line.unit.higher_is_better() { 1.5 } else { 1.0 / 1.5 };
             assert!((line.ratio.unwrap() - want).abs() < 1e-9, "{}: {:?}", line.id, line.ratio);
         }
@@ -255,7 +265,7 @@ pub mod tests {
         let line = &lines::all(10.0)[0];
         // Both run at a third of their speed from the third turn on; ours is half of theirs in each turn.
         let (ours, theirs) = (near(&[1.0, 1.0, 3.0, 3.0, 3.0]), near(&[2.0, 2.0, 6.0, 6.0, 6.0]));
-        let report = LineReport::of(line, &[(Name::Weft, &ours), (Name::Mpich, &theirs[..3])], &QUIET);
+        let report = LineReport::of(line, &[(LibraryName::Weft, &ours), (LibraryName::Mpich, &theirs[..3])], &QUIET);
         assert_eq!((report.ratio, report.ratio_by_turn), (Some(1.5), Some(0.5)));
     }
 
@@ -266,17 +276,17 @@ pub mod tests {
         // Weft was measured near once only, MPICH three times; by all samples Weft would lose.
         let ours = [sample(400e-9, 280.0, 270.0), sample(100e-9, 61.0, 63.0), sample(390e-9, 260.0, 270.0)];
         let theirs = [sample(200e-9, 60.0, 60.0), sample(210e-9, 60.0, 61.0), sample(900e-9, 60.0, 280.0)];
-        let samples: [(_, &[Sample]); 2] = [(Name::Weft, &ours), (Name::Mpich, &theirs)];
+        let samples: [(_, &[Sample]); 2] = [(LibraryName::Weft, &ours), (LibraryName::Mpich, &theirs)];
         let report = LineReport::of(line, &samples, &QUIET);
-        assert_eq!((report.state, report.result(Name::Weft).unwrap().counted), (State::Near, 1));
-        let mpich = report.result(Name::Mpich).unwrap();
+        assert_eq!((report.state, report.result(LibraryName::Weft).unwrap().counted), (CacheState::Near, 1));
+        let mpich = report.result(LibraryName::Mpich).unwrap();
         assert_eq!((mpich.counted, mpich.max, mpich.samples.len()), (2, 210e-9, 3));
         assert!((report.ratio.unwrap() - 100.0 / 205.0).abs() < 1e-9);
         let line_bar = report.bars.iter().find(|b| matches!(b.bar, Bar::CacheLinePlus(_))).unwrap();
         assert!((line_bar.threshold.unwrap() - 132e-9).abs() < 1e-15, "{line_bar:?}");
 
         let report = LineReport::of(line, &samples, &Conditions { turns: 2, ..QUIET });
-        assert_eq!((report.state, report.result(Name::Weft).unwrap().median), (State::Any, 390e-9));
+        assert_eq!((report.state, report.result(LibraryName::Weft).unwrap().median), (CacheState::Any, 390e-9));
     }
 
     #[test]
@@ -290,8 +300,8 @@ pub mod tests {
     #[test]
     fn a_library_without_samples_does_not_appear() {
         let line = lines::all(10.0).remove(0);
-        let report = LineReport::of(&line, &[(Name::Weft, &[]), (Name::Mpich, &near(&[1e-6]))], &QUIET);
-        assert!(report.result(Name::Weft).is_none() && report.ratio.is_none());
-        assert_eq!(report.best_peer, Some(Name::Mpich));
+        let report = LineReport::of(&line, &[(LibraryName::Weft, &[]), (LibraryName::Mpich, &near(&[1e-6]))], &QUIET);
+        assert!(report.result(LibraryName::Weft).is_none() && report.ratio.is_none());
+        assert_eq!(report.best_peer, Some(LibraryName::Mpich));
     }
 }

@@ -28,7 +28,7 @@ pub struct Sample {
 /// What the samples that count have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum CacheState {
     /// Cache lines about as short as the shortest of the run.
     Near,
     /// Cache lines about as long as each other.
@@ -37,12 +37,12 @@ pub enum State {
     Any,
 }
 
-impl State {
+impl CacheState {
     fn text(self) -> &'static str {
         match self {
-            State::Near => "near",
-            State::Far => "far",
-            State::Any => "any",
+            CacheState::Near => "near",
+            CacheState::Far => "far",
+            CacheState::Any => "any",
         }
     }
 }
@@ -85,11 +85,11 @@ pub fn shared_from_ns(libraries: &[&[Sample]], turns: u32) -> Option<f64> {
 }
 
 /// The name of the state that begins at `from_ns`, in a run with this shortest line.
-pub fn named(from_ns: Option<f64>, shortest_ns: f64) -> State {
+pub fn named(from_ns: Option<f64>, shortest_ns: f64) -> CacheState {
     match from_ns {
-        None => State::Any,
-        Some(from) if from <= NEAR * shortest_ns => State::Near,
-        Some(_) => State::Far,
+        None => CacheState::Any,
+        Some(from) if from <= NEAR * shortest_ns => CacheState::Near,
+        Some(_) => CacheState::Far,
     }
 }
 
@@ -105,7 +105,7 @@ pub fn counted(samples: &[Sample], from_ns: Option<f64>) -> impl Iterator<Item =
 }
 
 /// How many samples of each library count, and in which state they were taken; `None` where there is none.
-pub fn counts_text(counts: impl Iterator<Item = usize>, state: State, from_ns: Option<f64>) -> Option<String> {
+pub fn counts_text(counts: impl Iterator<Item = usize>, state: CacheState, from_ns: Option<f64>) -> Option<String> {
     let counts: Vec<usize> = counts.collect();
     let (min, max) = (counts.iter().min()?, counts.iter().max()?);
     let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
@@ -148,7 +148,7 @@ pub mod tests {
         states.chars().enumerate().map(one).collect()
     }
 
-    fn shared_by(turns: u32, libraries: &[&str]) -> State {
+    fn shared_by(turns: u32, libraries: &[&str]) -> CacheState {
         let all: Vec<_> = libraries.iter().map(|l| samples(l)).collect();
         let all: Vec<_> = all.iter().map(Vec::as_slice).collect();
         let from_ns = shared_from_ns(&all, turns);
@@ -158,43 +158,43 @@ pub mod tests {
 
     #[test]
     fn on_a_quiet_machine_all_is_near_after_the_turns_asked_for() {
-        assert_eq!(shared_by(3, &["nnn", "nnn", "nnn", "nnn"]), State::Near);
-        assert_eq!(shared_by(3, &["nn", "nn"]), State::Any);
+        assert_eq!(shared_by(3, &["nnn", "nnn", "nnn", "nnn"]), CacheState::Near);
+        assert_eq!(shared_by(3, &["nn", "nn"]), CacheState::Any);
     }
 
     #[test]
     fn a_machine_that_never_was_near_is_compared_far_from_far() {
-        assert_eq!(shared_by(3, &["fff", "fff"]), State::Far);
+        assert_eq!(shared_by(3, &["fff", "fff"]), CacheState::Far);
     }
 
     #[test]
     fn near_goes_before_far_and_waits_for_the_last_library() {
-        assert_eq!(shared_by(2, &["nnff", "ffnn"]), State::Near);
-        assert_eq!(shared_by(2, &["nnnf", "ffnf"]), State::Any);
-        assert_eq!(shared_by(2, &["nnff", "fffn"]), State::Far);
+        assert_eq!(shared_by(2, &["nnff", "ffnn"]), CacheState::Near);
+        assert_eq!(shared_by(2, &["nnnf", "ffnf"]), CacheState::Any);
+        assert_eq!(shared_by(2, &["nnff", "fffn"]), CacheState::Far);
     }
 
     #[test]
     fn samples_under_which_the_machine_changed_are_in_no_state() {
-        assert_eq!(shared_by(2, &["><><", "nnnn"]), State::Any);
-        assert_eq!(shared_by(2, &["n><n", "nnnn"]), State::Near);
+        assert_eq!(shared_by(2, &["><><", "nnnn"]), CacheState::Any);
+        assert_eq!(shared_by(2, &["n><n", "nnnn"]), CacheState::Near);
     }
 
     #[test]
     fn one_library_alone_follows_the_same_rule() {
-        assert_eq!(shared_by(2, &["fnn"]), State::Near);
-        assert_eq!(shared_by(2, &["fn"]), State::Any);
+        assert_eq!(shared_by(2, &["fnn"]), CacheState::Near);
+        assert_eq!(shared_by(2, &["fn"]), CacheState::Any);
     }
 
     #[test]
     fn a_library_that_dropped_out_is_not_waited_for() {
-        assert_eq!(shared_by(3, &["nnn", "ff", ""]), State::Near);
+        assert_eq!(shared_by(3, &["nnn", "ff", ""]), CacheState::Near);
     }
 
     #[test]
     fn one_line_that_is_shorter_than_all_others_costs_its_sample_only() {
-        assert_eq!(shared_by(3, &["nnn", "non"]), State::Any);
-        assert_eq!(shared_by(3, &["nnnn", "nonn"]), State::Near);
+        assert_eq!(shared_by(3, &["nnn", "non"]), CacheState::Any);
+        assert_eq!(shared_by(3, &["nnnn", "nonn"]), CacheState::Near);
         assert_eq!(shortest_ns(samples("fonf").iter()), 60.0);
     }
 
@@ -216,7 +216,7 @@ pub mod tests {
 
     #[test]
     fn near_is_near_beside_the_rest_of_the_run() {
-        assert_eq!([60.0, 250.0].map(|run| named(Some(262.0), run)), [State::Far, State::Near]);
+        assert_eq!([60.0, 250.0].map(|run| named(Some(262.0), run)), [CacheState::Far, CacheState::Near]);
     }
 
     #[test]

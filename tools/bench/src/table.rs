@@ -4,12 +4,12 @@ use crate::bars::Verdict;
 use crate::format::{Unit, digits, figure, padded};
 use crate::lines;
 use crate::output::Presented;
-use crate::report::{LineReport, Report};
+use crate::report::{BenchReport, LineReport};
 use crate::state;
 use crate::stats::Summary;
 use std::fmt::Write;
 
-impl Presented for Report {
+impl Presented for BenchReport {
     fn text(&self) -> String {
         let mut out = format!("weft bench, {}\n{}\n", self.machine.date, self.machine.text());
         for line in conditions(self) {
@@ -41,7 +41,7 @@ impl Presented for Report {
 
 /// Every line there is, for `--list`.
 pub fn line_list() -> String {
-    let row = |l: &lines::Line| {
+    let row = |l: &lines::BenchLine| {
         let bars: Vec<_> = l.bars.iter().map(|b| b.text(l.unit)).collect();
         vec![l.id.clone(), l.title.clone(), bars.join(", ")]
     };
@@ -50,7 +50,7 @@ pub fn line_list() -> String {
 }
 
 /// How it was measured and with whom.
-fn conditions(report: &Report) -> Vec<String> {
+fn conditions(report: &BenchReport) -> Vec<String> {
     let more = state::more_turns(report.turns, report.turns_taken, "lines");
     let mut lines = vec![format!(
         "{} turns{more}, at least {} s per line and turn, {:.0} s in all; load average before: {}",
@@ -63,7 +63,7 @@ fn conditions(report: &Report) -> Vec<String> {
     lines
 }
 
-fn closing(report: &Report) -> Vec<String> {
+fn closing(report: &BenchReport) -> Vec<String> {
     let mut lines =
         vec!["median of the samples, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
     lines.extend(state::legend("samples", report.shortest_line_ns));
@@ -72,12 +72,12 @@ fn closing(report: &Report) -> Vec<String> {
         lines.push(format!("{met} of {} bars met", met + missed.len()));
     }
     lines.extend(missed.into_iter().map(|m| format!("missed: {m}")));
-    let failure = |f: &crate::report::Failure| format!("failed in turn {}: {}: {}", f.turn, f.what, f.reason);
+    let failure = |f: &crate::report::BenchFailure| format!("failed in turn {}: {}: {}", f.turn, f.what, f.reason);
     lines.extend(report.failures.iter().map(failure));
     lines
 }
 
-fn limit_rows(report: &Report) -> Vec<Vec<String>> {
+fn limit_rows(report: &BenchReport) -> Vec<Vec<String>> {
     let mut rows = vec![vec!["the machine's own limits".to_string(), "median".to_string()]];
     for limit in &report.limits {
         let value = Summary::of(&limit.samples).map_or("-".into(), |s| s.text(limit.unit));
@@ -86,14 +86,14 @@ fn limit_rows(report: &Report) -> Vec<Vec<String>> {
     rows
 }
 
-fn line_rows(report: &Report) -> Vec<Vec<String>> {
+fn line_rows(report: &BenchReport) -> Vec<Vec<String>> {
     let mut head = vec!["what".to_string()];
     head.extend(report.libraries.iter().map(|l| l.name.title().to_string()));
     head.extend(["ratio", "samples", "bar"].map(String::from));
     std::iter::once(head).chain(report.lines.iter().map(|l| line_row(report, l))).collect()
 }
 
-fn line_row(report: &Report, line: &LineReport) -> Vec<String> {
+fn line_row(report: &BenchReport, line: &LineReport) -> Vec<String> {
     let mut row = vec![line.title.clone()];
     for library in &report.libraries {
         let mark = if line.best_peer == Some(library.name) { " *" } else { "" };
@@ -147,7 +147,7 @@ pub fn piped(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::Name;
+    use crate::library::LibraryName;
     use crate::report::Conditions;
     use crate::report::tests::sample_report;
     use crate::state::Sample;
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn without_weft_there_is_no_ratio_and_no_verdict() {
         let mut report = sample_report();
-        report.libraries.retain(|l| l.name != Name::Weft);
+        report.libraries.retain(|l| l.name != LibraryName::Weft);
         let run = Conditions { limits: &report.limits, turns: 1, shortest_line_ns: 60.0 };
         let line = &lines::all(10.0)[1];
-        report.lines = vec![LineReport::of(line, &[(Name::Mpich, &[Sample::plain(1e-6)])], &run)];
+        report.lines = vec![LineReport::of(line, &[(LibraryName::Mpich, &[Sample::plain(1e-6)])], &run)];
         let table = report.text();
         assert!(!table.contains("PASS") && !table.contains("MISS"), "{table}");
         assert!(row_of(&table, "one way 8 B").contains("1.00 us ±0% *"));
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn who_is_left_out_is_named_with_the_reason() {
         let mut report = sample_report();
-        report.left_out.push(crate::report::LeftOut { name: Name::Intel, reason: "no wheel".into() });
+        report.left_out.push(crate::report::LeftOut { name: LibraryName::Intel, reason: "no wheel".into() });
         assert!(report.text().contains("Intel MPI is left out: no wheel"));
         assert!(report.markdown().contains("- Intel MPI is left out: no wheel"));
     }

@@ -24,7 +24,7 @@ A program that is started so is a job of one rank.";
 
 /// Options of `weft env`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct EnvArguments {
     /// The shell to print for [default: by SHELL]
     #[arg(long, value_name = "SHELL", conflicts_with = "command")]
     shell: Option<Shell>,
@@ -47,7 +47,7 @@ enum Shell {
 ///
 /// # Errors
 /// Our libraries are not installed with this command, or the program cannot be started.
-pub fn main(given: &Arguments) -> Result<i32> {
+pub fn main(given: &EnvArguments) -> Result<i32> {
     let path = weft_agent::library_path().context("no MPI libraries are installed with this command")?;
     let Some((name, arguments)) = given.command.split_first() else {
         let path = path.to_str().context("LD_LIBRARY_PATH has bytes that are no text")?;

@@ -16,8 +16,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use weft_bench::Distance;
-use weft_cluster::hosts::{Host, HostsError, Launch, parse_file, parse_list};
-use weft_fabric::Report;
+use weft_cluster::hosts::{HostsError, Launch, SlotHost, parse_file, parse_list};
+use weft_fabric::ProbeReport;
 
 const FRONT: &str = "weft hosts check";
 /// Filters are attached for these, and long messages go by TCP.
@@ -26,13 +26,13 @@ const FILTERED: [&str; 2] = ["--device", "shm,xdp,udp,tcp"];
 const MODE: (&str, &str) = ("WEFT_XDP_MODE", "generic");
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub enum HostsCommand {
     /// Say for each host whether it can be used and why not, and measure the way between every two.
-    Check(Arguments),
+    Check(HostsArguments),
 }
 
 #[derive(clap::Args, Default)]
-pub struct Arguments {
+pub struct HostsArguments {
     /// The hosts
     #[arg(value_name = "HOST", required_unless_present = "hostfile", conflicts_with = "hostfile")]
     hosts: Vec<String>,
@@ -60,17 +60,17 @@ pub struct Arguments {
 
 /// What a host says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct About {
+struct HostAbout {
     version: String,
     /// Of the executable, in hexadecimal digits.
     checksum: String,
     cores: usize,
     addresses: Vec<String>,
-    devices: Vec<Device>,
+    devices: Vec<HostDevice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Device {
+struct HostDevice {
     name: String,
     usable: bool,
     reasons: Vec<String>,
@@ -79,33 +79,33 @@ struct Device {
 /// A host, or a pair, and what was found or is wrong.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Found<T> {
+enum FoundHost<T> {
     Good(T),
     Bad(String),
 }
 
 #[derive(Debug, Serialize)]
 struct Checked {
-    hosts: Vec<(String, Found<About>)>,
-    pairs: Vec<(String, String, Found<Distance>)>,
+    hosts: Vec<(String, FoundHost<HostAbout>)>,
+    pairs: Vec<(String, String, FoundHost<Distance>)>,
     /// Those of the pairs whose hosts both can have XDP filters, once more with these attached: what is short goes past the
     /// kernel then, and what is long by TCP, as other traffic of the interfaces does.
-    filtered: Vec<(String, String, Found<Distance>)>,
+    filtered: Vec<(String, String, FoundHost<Distance>)>,
 }
 
 /// What `weft about` prints.
 ///
 /// # Errors
 /// This program cannot be read.
-pub fn about(probe: impl FnOnce() -> Vec<Report>) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(&About::here(probe())?)?);
+pub fn about(probe: impl FnOnce() -> Vec<ProbeReport>) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(&HostAbout::here(probe())?)?);
     Ok(())
 }
 
-impl About {
-    fn here(devices: Vec<Report>) -> anyhow::Result<Self> {
+impl HostAbout {
+    fn here(devices: Vec<ProbeReport>) -> anyhow::Result<Self> {
         let about = weft_agent::about()?;
-        let device = |report: Report| Device {
+        let device = |report: ProbeReport| HostDevice {
             name: report.name.to_string(),
             usable: report.usable,
             reasons: report.reasons.iter().map(ToString::to_string).collect(),
@@ -120,7 +120,7 @@ impl About {
     }
 }
 
-pub fn main(Command::Check(given): Command) -> i32 {
+pub fn main(HostsCommand::Check(given): HostsCommand) -> i32 {
     match given.read() {
         Ok((names, launch)) => tell(&names, &launch, &given),
         Err(errors) => {
@@ -132,7 +132,7 @@ pub fn main(Command::Check(given): Command) -> i32 {
 
 /// Looks at hosts that are reached so.
 pub fn look_at(names: &[String], launch: &Launch) -> i32 {
-    tell(names, launch, &Arguments::through(launch))
+    tell(names, launch, &HostsArguments::through(launch))
 }
 
 /// The same for programs: whether all is good, and what was found.
@@ -140,7 +140,7 @@ pub fn look_at(names: &[String], launch: &Launch) -> i32 {
 /// # Errors
 /// This program cannot be read.
 pub fn find(names: &[String], launch: &Launch) -> Result<(bool, serde_json::Value), String> {
-    let checked = check(names, launch, &Arguments::through(launch)).map_err(|error| format!("{error:#}"))?;
+    let checked = check(names, launch, &HostsArguments::through(launch)).map_err(|error| format!("{error:#}"))?;
     Ok((checked.is_good(), serde_json::to_value(&checked).map_err(|error| error.to_string())?))
 }
 
@@ -158,13 +158,13 @@ pub fn cores(names: &[String], launch: &Launch) -> anyhow::Result<Vec<(String, R
     let commands: Vec<_> = names.iter().map(question).collect();
     let found = ask::all(&commands, Defaults::of_environment().launch_timeout).into_iter();
     let cores = found.map(|found| match found {
-        Found::Good(about) => Ok(about.cores),
-        Found::Bad(why) => Err(why),
+        FoundHost::Good(about) => Ok(about.cores),
+        FoundHost::Bad(why) => Err(why),
     });
     Ok(names.iter().cloned().zip(cores).collect())
 }
 
-fn tell(names: &[String], launch: &Launch, given: &Arguments) -> i32 {
+fn tell(names: &[String], launch: &Launch, given: &HostsArguments) -> i32 {
     match check(names, launch, given) {
         Ok(checked) => {
             match given.json.then(|| serde_json::to_string_pretty(&checked)) {
@@ -180,7 +180,7 @@ fn tell(names: &[String], launch: &Launch, given: &Arguments) -> i32 {
     }
 }
 
-impl Arguments {
+impl HostsArguments {
     fn through(launch: &Launch) -> Self {
         Self { launch: Some(launch.to_string()), ..Self::default() }
     }
@@ -199,7 +199,7 @@ impl Arguments {
             None => Launch::default(),
             Some(given) => given.parse().map_err(|error: HostsError| vec![error.to_string()])?,
         };
-        Ok((hosts.into_iter().map(|Host { name, .. }| name).collect(), launch))
+        Ok((hosts.into_iter().map(|SlotHost { name, .. }| name).collect(), launch))
     }
 
     /// A job with a rank on each of the hosts, which is this program with that word.
@@ -215,12 +215,12 @@ impl Arguments {
     }
 }
 
-fn check(names: &[String], launch: &Launch, given: &Arguments) -> anyhow::Result<Checked> {
+fn check(names: &[String], launch: &Launch, given: &HostsArguments) -> anyhow::Result<Checked> {
     let program = std::env::current_exe()?;
     let ours = weft_agent::about()?;
     let ours = (ours.version, format!("{:016x}", ours.checksum));
     let patience = Defaults::of_environment().launch_timeout;
-    let mut bar = Bar::new(1 + names.len() * (names.len() - 1) / 2);
+    let mut bar = ProgressBar::new(1 + names.len() * (names.len() - 1) / 2);
     bar.show("asking the hosts");
     let question = |name: &String| match given.stage {
         // What copies is a job, whose rank answers.
@@ -229,9 +229,9 @@ fn check(names: &[String], launch: &Launch, given: &Arguments) -> anyhow::Result
     };
     let found = ask::all(&names.iter().map(question).collect::<Vec<_>>(), patience);
     let hosts: Vec<_> = names.iter().cloned().zip(found.into_iter().map(|found| same_build(found, &ours))).collect();
-    let good = |(name, found): &(String, Found<About>)| match found {
-        Found::Good(about) => Some((name.clone(), !given.without_xdp && about.has("xdp"))),
-        Found::Bad(_) => None,
+    let good = |(name, found): &(String, FoundHost<HostAbout>)| match found {
+        FoundHost::Good(about) => Some((name.clone(), !given.without_xdp && about.has("xdp"))),
+        FoundHost::Bad(_) => None,
     };
     let good: Vec<_> = hosts.iter().filter_map(good).collect();
     let (mut pairs, mut filtered) = (Vec::new(), Vec::new());
@@ -253,21 +253,21 @@ fn check(names: &[String], launch: &Launch, given: &Arguments) -> anyhow::Result
     Ok(Checked { hosts, pairs, filtered })
 }
 
-fn same_build(found: Found<About>, (version, checksum): &(&str, String)) -> Found<About> {
+fn same_build(found: FoundHost<HostAbout>, (version, checksum): &(&str, String)) -> FoundHost<HostAbout> {
     match found {
-        Found::Good(about) if about.version != *version => Found::Bad(format!(
+        FoundHost::Good(about) if about.version != *version => FoundHost::Bad(format!(
             "its weft is version {}, this one {version}; install the same on both",
             ask::shown(&about.version)
         )),
-        Found::Good(about) if about.checksum != *checksum => {
-            Found::Bad(format!("its weft {version} is another build than this one; install the same on both"))
+        FoundHost::Good(about) if about.checksum != *checksum => {
+            FoundHost::Bad(format!("its weft {version} is another build than this one; install the same on both"))
         }
         other => other,
     }
 }
 
 /// Runs two ranks, one on each host. With a filter nothing counts that has not gone by it.
-fn distance(job: &[String], with_filter: bool) -> Found<Distance> {
+fn distance(job: &[String], with_filter: bool) -> FoundHost<Distance> {
     let mut process = Process::new(&job[0]);
     if std::env::var_os(MODE.0).is_none() {
         process.env(MODE.0, MODE.1);
@@ -276,25 +276,25 @@ fn distance(job: &[String], with_filter: bool) -> Found<Distance> {
     process.env(weft_requests::client::VARIABLE, "off");
     let output = match process.args(&job[1..]).output() {
         Ok(output) => output,
-        Err(error) => return Found::Bad(error.to_string()),
+        Err(error) => return FoundHost::Bad(error.to_string()),
     };
     match serde_json::from_slice(&output.stdout) {
         Ok(Distance { xdp_datagrams: 0, .. }) if output.status.success() && with_filter => {
-            Found::Bad(ask::line(&output.stderr, false).unwrap_or_else(|| "no filter was attached".to_owned()))
+            FoundHost::Bad(ask::line(&output.stderr, false).unwrap_or_else(|| "no filter was attached".to_owned()))
         }
-        Ok(distance) if output.status.success() => Found::Good(distance),
+        Ok(distance) if output.status.success() => FoundHost::Good(distance),
         // The first line is the cause, what follows are its consequences.
-        _ => Found::Bad(ask::line(&output.stderr, false).unwrap_or_else(|| "nothing was measured".to_owned())),
+        _ => FoundHost::Bad(ask::line(&output.stderr, false).unwrap_or_else(|| "nothing was measured".to_owned())),
     }
 }
 
-impl About {
+impl HostAbout {
     fn has(&self, device: &str) -> bool {
         self.devices.iter().any(|found| found.name == device && found.usable)
     }
 }
 
-impl<T> Found<T> {
+impl<T> FoundHost<T> {
     fn is_good(&self) -> bool {
         matches!(self, Self::Good(_))
     }
@@ -307,13 +307,13 @@ impl Checked {
 }
 
 /// How far it is, on a terminal.
-struct Bar {
+struct ProgressBar {
     done: usize,
     all: usize,
     visible: bool,
 }
 
-impl Bar {
+impl ProgressBar {
     fn new(all: usize) -> Self {
         Self { done: 0, all, visible: std::io::stderr().is_terminal() }
     }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::thread;
 
 pub use programs::programs;
-use weft_fabric::Report;
+use weft_fabric::ProbeReport;
 use weft_wire::settings::{Algorithms, SettingError, Settings};
 
 use crate::cc;
@@ -15,7 +15,7 @@ use crate::defaults::tell_of_unknown;
 use crate::tune;
 
 /// Prints everything; the exit code is 1 when a setting is refused.
-pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
+pub fn run(probe: impl FnOnce() -> Vec<ProbeReport>) -> i32 {
     let settings = Settings::from_env(std::env::vars_os());
     let machine = tune::line();
     print!("{}{}{machine}{}{}{}", about(), cores(), devices(&probe()), algorithms(), table(&settings));
@@ -57,7 +57,7 @@ fn count_list(list: &str) -> Option<usize> {
     list.split(',').map(count).sum()
 }
 
-fn devices(devices: &[Report]) -> String {
+fn devices(devices: &[ProbeReport]) -> String {
     let mut text = String::from("\ndevices\n");
     let width = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
     for device in devices {
@@ -111,7 +111,7 @@ mod tests {
     fn a_device_is_shown_with_every_reason() {
         let device = |name, usable, reasons: &[&str]| {
             let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
-            Report { name, usable, reasons }
+            ProbeReport { name, usable, reasons }
         };
         let text = devices(&[device("shm", true, &["first", "second"]), device("loopback", false, &["why"])]);
         assert_eq!(

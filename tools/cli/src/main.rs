@@ -51,16 +51,16 @@ struct Cli {
 enum Command {
     /// Start a parallel program on this host or on several.
     #[command(long_about = run::LONG_ABOUT)]
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
     #[command(disable_help_flag = true, alias = "mpirun")]
-    Mpiexec(fronts::Arguments),
+    Mpiexec(fronts::FrontArguments),
     /// Start a parallel program with the options of Slurm's srun, without Slurm.
     #[command(disable_help_flag = true)]
-    Srun(fronts::Arguments),
+    Srun(fronts::FrontArguments),
     /// Start TCGMSG programs as a PROCGRP file says.
     #[command(disable_help_flag = true)]
-    Parallel(fronts::Arguments),
+    Parallel(fronts::FrontArguments),
     /// Compile a C program.
     #[command(disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cc(CompilerArguments),
@@ -72,15 +72,15 @@ enum Command {
     Fc(CompilerArguments),
     /// Run a network program with its sockets over shared memory.
     #[command(long_about = sock::LONG_ABOUT)]
-    Sock(sock::Arguments),
+    Sock(sock::SockArguments),
     /// Let programs find our MPI libraries that are not started by weft run: a plain python, a notebook.
     #[command(long_about = environment::LONG_ABOUT)]
-    Env(environment::Arguments),
+    Env(environment::EnvArguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
     /// Show this user's jobs on this host and what each rank is doing.
     #[command(after_long_help = ps::after_help())]
-    Ps(ps::Arguments),
+    Ps(ps::PsArguments),
     /// Show jobs that are over: who ran what where, how it ended, and what it used.
     #[command(long_about = jobs::LONG_ABOUT)]
     Jobs(jobs::JobsArguments),
@@ -117,7 +117,7 @@ enum Command {
     Drain(ask::DrainArguments),
     /// Look at the hosts that jobs may run on.
     #[command(subcommand)]
-    Hosts(hosts::Command),
+    Hosts(hosts::HostsCommand),
     /// Say in JSON what this host has; for `weft hosts check`, through a launch command.
     #[command(hide = true)]
     About,
@@ -126,7 +126,7 @@ enum Command {
     Distance,
     /// Serve as the place where connected processes of this host, and of others, find each other.
     #[command(long_about = rendezvous::LONG_ABOUT)]
-    Rendezvous(rendezvous::Arguments),
+    Rendezvous(rendezvous::RendezvousArguments),
     /// Stand for the launcher on one of several hosts: started by it, through its launch command.
     #[command(hide = true)]
     Agent {
@@ -136,7 +136,7 @@ enum Command {
     },
     /// Start what a running job has asked for, and look after it as `weft run` does.
     #[command(hide = true)]
-    Spawned(spawned::Arguments),
+    Spawned(spawned::SpawnedArguments),
     /// Say which build this is, with the libraries beside it.
     #[command(hide = true)]
     Checksum,
@@ -166,7 +166,7 @@ struct RunCli {
 enum RunCommand {
     /// Start a parallel program on this host or on several.
     #[command(long_about = run::LONG_ABOUT)]
-    Run(run::Arguments),
+    Run(run::RunArguments),
 }
 
 #[derive(clap::Args)]

@@ -6,12 +6,12 @@ mod sockets;
 use anyhow::{Context, Result};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
-use weft_ranks::{Job, Whose, segments};
+use weft_ranks::{SeenJob, Whose, segments};
 use weft_wire::status::{COUNTERS, Counter};
 
 /// Options of `weft ps`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct PsArguments {
     /// Show again and again, every so many seconds, until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = parse_seconds)]
     watch: Option<f64>,
@@ -48,7 +48,7 @@ fn parse_seconds(given: &str) -> Result<f64, String> {
 }
 
 /// Prints what runs now; with `--watch`, until interrupted.
-pub fn run(given: Arguments) -> Result<i32> {
+pub fn run(given: PsArguments) -> Result<i32> {
     if given.cluster {
         crate::ask::say_whose();
     }
@@ -63,15 +63,15 @@ pub fn run(given: Arguments) -> Result<i32> {
     }
 }
 
-fn snapshot() -> Result<Vec<Job>> {
-    let mut jobs: Vec<Job> =
-        segments(Whose::Own).context("cannot look for processes in /proc")?.iter().map(Job::read).collect();
+fn snapshot() -> Result<Vec<SeenJob>> {
+    let mut jobs: Vec<SeenJob> =
+        segments(Whose::Own).context("cannot look for processes in /proc")?.iter().map(SeenJob::read).collect();
     jobs.sort_by(|a, b| (a.started_ns, &a.name).cmp(&(b.started_ns, &b.name)));
     Ok(jobs)
 }
 
 /// One look at what was asked for.
-fn show(given: &Arguments, in_place: bool) -> Result<()> {
+fn show(given: &PsArguments, in_place: bool) -> Result<()> {
     if given.sockets {
         let sockets = sockets::look()?;
         return print(given, &sockets, || sockets.text(), in_place);
@@ -84,7 +84,7 @@ fn show(given: &Arguments, in_place: bool) -> Result<()> {
     print(given, &jobs, || show::text(&jobs, if given.all { usize::MAX } else { RANKS_SINGLY }), in_place)
 }
 
-fn print(given: &Arguments, what: &impl serde::Serialize, text: impl Fn() -> String, in_place: bool) -> Result<()> {
+fn print(given: &PsArguments, what: &impl serde::Serialize, text: impl Fn() -> String, in_place: bool) -> Result<()> {
     let text = match given.json {
         true if given.watch.is_some() => serde_json::to_string(what)? + "\n",
         true => serde_json::to_string_pretty(what)? + "\n",

@@ -2,7 +2,7 @@
 
 pub mod batch;
 
-use weft_cluster::hosts::{Host, Launch};
+use weft_cluster::hosts::{Launch, SlotHost};
 
 /// The command that starts a program on a host, where nothing else says it.
 pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
@@ -31,6 +31,6 @@ pub fn is_here(name: &str) -> bool {
 }
 
 /// Whether all of them are names of this host, so that nothing has to be reached.
-pub fn are_here(hosts: &[Host]) -> bool {
+pub fn are_here(hosts: &[SlotHost]) -> bool {
     hosts.iter().all(|host| is_here(&host.name))
 }

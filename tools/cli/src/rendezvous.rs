@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::rendezvous;
 use weft_fabric::{SettingError, Settings};
-use weft_lanes::{Guardian, LaneGuardian, Plan, Refused, key};
+use weft_lanes::{Guardian, GuardianPlan, LaneGuardian, Refused, key};
 use weft_wire::stream::meeting;
 
 pub const LONG_ABOUT: &str = "Serve as the place where connected processes of this host find each other.
@@ -21,7 +21,7 @@ Hosts meet by UDP at --port; the lanes have the ports that follow. One key is ma
 
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("further").args(["ensure", "make_key"]).conflicts_with_all(["lanes", "key"])))]
-pub struct Arguments {
+pub struct RendezvousArguments {
     /// Return at once: when one answers already, or one that was started in the background does.
     #[arg(long)]
     ensure: bool,
@@ -45,7 +45,7 @@ pub struct Arguments {
     make_key: Option<PathBuf>,
 }
 
-pub fn main(given: &Arguments) -> Result<()> {
+pub fn main(given: &RendezvousArguments) -> Result<()> {
     if let Some(path) = &given.make_key {
         return Ok(key::make(path)?);
     }
@@ -56,7 +56,7 @@ pub fn main(given: &Arguments) -> Result<()> {
             tell_of_unknown("weft rendezvous");
             let settings = Settings::from_env(std::env::vars_os()).map_err(refused)?;
             let (interface, mode) = (interface.clone(), settings.xdp_mode);
-            let plan = Plan { interface, key, port: given.port, lanes: given.lane_count, mode };
+            let plan = GuardianPlan { interface, key, port: given.port, lanes: given.lane_count, mode };
             // Nobody waits so long, and a clock can still be added to it.
             let ever = Duration::from_secs(u64::from(u32::MAX));
             rendezvous::run_with(|| open(&plan), idle.unwrap_or(ever)).map_err(|error| match error {
@@ -95,7 +95,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-fn open(plan: &Plan) -> Result<Box<dyn Guardian>, Failed> {
+fn open(plan: &GuardianPlan) -> Result<Box<dyn Guardian>, Failed> {
     let guardian = LaneGuardian::open(plan).map_err(Failed::Refused)?;
     if let Some(note) = guardian.note() {
         eprintln!("weft rendezvous: {note}");

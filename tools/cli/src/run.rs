@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_agent::{Job, JobId, Output, TimeLimit};
+use weft_agent::{Job, JobId, RankOutput, TimeLimit};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
 use weft_fabric::settings::DEFINITIONS;
@@ -70,7 +70,7 @@ SIGTERM ends such a job.";
 #[command(
     override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]..."
 )]
-pub struct Arguments {
+pub struct RunArguments {
     #[command(flatten)]
     program: ProgramArguments,
 
@@ -209,7 +209,7 @@ fn respell_count(part: &mut [OsString]) {
 }
 
 /// Runs the job and answers the exit code.
-pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
+pub fn main(given: RunArguments, further: &[Vec<OsString>]) -> i32 {
     let (sockets, strict, record) = (given.sockets, given.strict, given.record.clone());
     let record = record.or_else(jobs::file_of_environment);
     match job(given, further) {
@@ -350,20 +350,20 @@ pub fn segment(members: u32) -> Result<OwnedFd, String> {
 }
 
 /// Lanes towards hosts at these addresses, for the ranks at these ports of this host.
-pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_agent::Lanes, String> {
+pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_agent::HostLanes, String> {
     let mut lanes = Lanes::facing(others, ports, mode).map_err(|error| error.to_string())?;
     let memory = lanes.memory().try_clone_to_owned().map_err(|error| error.to_string())?;
     let sockets = (0..ports.len()).filter_map(|lane| lanes.take_sockets(lane));
     let sockets = sockets.map(|sockets| [sockets.receiver, sockets.sender]).collect();
     let note = lanes.note().map(str::to_owned);
-    Ok(weft_agent::Lanes { memory, sockets, note, attached: Box::new(lanes) })
+    Ok(weft_agent::HostLanes { memory, sockets, note, attached: Box::new(lanes) })
 }
 
 /// The job. An error is one line for each slip.
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRoom>), Vec<String>> {
+fn job(given: RunArguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRoom>), Vec<String>> {
     let defaults = Defaults::of_environment();
     let hosts = given.hosts.or_of_environment(&defaults, given.sockets)?.read(&defaults)?;
-    let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
+    let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::GivenHosts::ranks);
     let mut programs = vec![given.program.into_program(ranks_of_environment()?.or(all_slots).unwrap_or(1))];
     for part in further {
         // A slip after a `:` ends here, as one before it has.
@@ -371,7 +371,8 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
         programs.push(part.program.into_program(1));
     }
     let one = |error: JobError| vec![error.to_string()];
-    let usual = hosts.as_ref().and_then(hosts::Given::device).filter(|_| std::env::var_os(DEVICE_VARIABLE).is_none());
+    let usual =
+        hosts.as_ref().and_then(hosts::GivenHosts::device).filter(|_| std::env::var_os(DEVICE_VARIABLE).is_none());
     if let Some(order) = given.device.or_else(|| usual.map(str::to_owned)) {
         programs.iter_mut().for_each(|program| program.environment.push((DEVICE_VARIABLE.to_owned(), order.clone())));
     }
@@ -383,7 +384,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let timeout = given.timeout.or(defaults.timeout);
-    let partition = hosts.as_ref().and_then(hosts::Given::partition);
+    let partition = hosts.as_ref().and_then(hosts::GivenHosts::partition);
     let id = JobId::new();
     let (room, hosts) = match hosts {
         None => (None, None),
@@ -399,7 +400,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<JobRo
         programs,
         bind: given.bind.unwrap_or(defaults.bind),
         stdin,
-        output: given.output.map_or(Output::merged(tag), |directory| Output::files_in(&directory)),
+        output: given.output.map_or(RankOutput::merged(tag), |directory| RankOutput::files_in(&directory)),
         timeout: timeout.map(TimeLimit::from).or_else(|| room.as_ref()?.time_limit()),
         inherit: Vec::new(),
         hosts,

@@ -15,7 +15,7 @@ use std::process::Command;
 use weft_agent::beside::{self, Tally};
 use weft_cluster::job::Program;
 use weft_wire::settings::unknown;
-use weft_wire::stream::tally::{Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted};
+use weft_wire::stream::tally::{Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, WantedTally};
 
 use crate::EXIT_USAGE;
 use crate::registered::registered;
@@ -39,7 +39,7 @@ written in Go) is named, and runs without.
 
 /// Options of `weft sock`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct SockArguments {
     /// Say at the end what was accelerated in all processes of the command, what was not and why, and the bytes each way; on
     /// the standard error output, or in a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
@@ -67,7 +67,7 @@ pub struct Arguments {
 }
 
 /// Becomes the program; answers an exit code only when that fails.
-pub fn main(given: Arguments) -> i32 {
+pub fn main(given: SockArguments) -> i32 {
     match start(given) {
         Ok(never) => match never {},
         Err(slip) => {
@@ -88,7 +88,7 @@ impl Slip {
     }
 }
 
-fn start(given: Arguments) -> Result<Infallible, Slip> {
+fn start(given: SockArguments) -> Result<Infallible, Slip> {
     // Here, once, and not in each process that the library is loaded into.
     let unknown = unknown(std::env::vars_os());
     if given.strict && !unknown.is_empty() {
@@ -110,7 +110,7 @@ fn start(given: Arguments) -> Result<Infallible, Slip> {
         registered(RegisteredKind::Sockets, &given.command);
     }
     let failed = |error| Slip::new(126, format!("program '{}' cannot be started: {error}", path.display()));
-    match Report::wanted(&given)? {
+    match ReportTarget::wanted(&given)? {
         Some(report) => {
             let tally = Tally::new().map_err(|error| Slip::new(1, format!("no memory for --stats: {error}")))?;
             // What stays for the user alone is not for the library.
@@ -124,23 +124,23 @@ fn start(given: Arguments) -> Result<Infallible, Slip> {
 }
 
 /// Where it is said what was counted.
-enum Report {
+enum ReportTarget {
     Said,
     File(File),
 }
 
-impl Report {
+impl ReportTarget {
     /// What the option says, or else the variable. Not a command inside another one that adds up for both.
-    fn wanted(given: &Arguments) -> Result<Option<Self>, Slip> {
+    fn wanted(given: &SockArguments) -> Result<Option<Self>, Slip> {
         let variable = std::env::var_os(WANTED_VARIABLE).unwrap_or_default();
         let path = match &given.stats {
             Some(path) if path.as_os_str() == "-" => return Ok(Some(Self::Said)),
             Some(path) => path.as_path(),
-            None => match Wanted::of(&variable) {
+            None => match WantedTally::of(&variable) {
                 _ if std::env::var_os(TALLY_VARIABLE).is_some() => return Ok(None),
-                Wanted::Nothing => return Ok(None),
-                Wanted::Said => return Ok(Some(Self::Said)),
-                Wanted::File(path) => Path::new(path),
+                WantedTally::Nothing => return Ok(None),
+                WantedTally::Said => return Ok(Some(Self::Said)),
+                WantedTally::File(path) => Path::new(path),
             },
         };
         let file = File::create(path).map_err(|error| {
@@ -173,7 +173,7 @@ fn summary(sums: &Sums) -> String {
 }
 
 /// The rules as the library reads them.
-fn settings(given: &Arguments) -> Vec<(&'static str, String)> {
+fn settings(given: &SockArguments) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     settings.extend(given.only.iter().map(|ports| ("WEFT_SOCK_ONLY", ports.clone())));
     settings.extend(given.spin.iter().map(|us| ("WEFT_SOCK_SPIN_US", us.clone())));
@@ -286,10 +286,10 @@ mod tests {
     #[derive(clap::Parser)]
     struct Cli {
         #[command(flatten)]
-        sock: Arguments,
+        sock: SockArguments,
     }
 
-    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+    fn parse(line: &str) -> Result<SockArguments, clap::Error> {
         Cli::try_parse_from(line.split(' ')).map(|cli| cli.sock)
     }
 

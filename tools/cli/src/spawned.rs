@@ -7,9 +7,9 @@ use clap::Args;
 use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use weft_agent::{Job, JobId, Output, Starter, StarterSays};
+use weft_agent::{Job, JobId, RankOutput, Starter, StarterSays};
 use weft_cluster::job::{StdinTo, size};
-use weft_cluster::spawn::{ORDER_VARIABLE, Order, SignalWish, Word};
+use weft_cluster::spawn::{ORDER_VARIABLE, SignalWish, SpawnOrder, SpawnWord};
 use weft_cluster::state::Exit;
 use weft_fabric::door::{DoorError, Talk};
 
@@ -17,7 +17,7 @@ use weft_fabric::door::{DoorError, Talk};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
-pub struct Arguments {
+pub struct SpawnedArguments {
     #[command(flatten)]
     hosts: HostArguments,
 
@@ -30,7 +30,7 @@ pub struct Arguments {
 }
 
 /// Runs the job and answers the exit code. What goes wrong before its start is told to those who have spawned.
-pub fn main(given: Arguments) -> i32 {
+pub fn main(given: SpawnedArguments) -> i32 {
     weft_agent::take_signals_back();
     let Ok(door) = std::env::var(ORDER_VARIABLE) else {
         eprintln!("weft spawned: {ORDER_VARIABLE} is not set; a job that spawns processes starts this command");
@@ -51,7 +51,7 @@ pub fn main(given: Arguments) -> i32 {
     let watched = order.watched;
     match job(given, order) {
         Ok(mut job) => {
-            talk.say(&Word::Started.encode());
+            talk.say(&SpawnWord::Started.encode());
             let mut silent = Some(talk);
             if watched {
                 job.starter = silent.take().map(|talk| Box::new(Watcher(talk)) as Box<dyn Starter>);
@@ -63,7 +63,7 @@ pub fn main(given: Arguments) -> i32 {
             if watched { 0 } else { code }
         }
         Err(text) => {
-            talk.say(&Word::Failed { text }.encode());
+            talk.say(&SpawnWord::Failed { text }.encode());
             let begun = Instant::now();
             // Until they have heard it.
             while begun.elapsed() < PATIENCE && talk.poll().is_ok() {
@@ -90,7 +90,7 @@ impl Starter for Watcher {
     }
 
     fn tell(&mut self, rank: usize, exit: Exit) {
-        self.0.say(&Word::Ended { rank: rank as u32, exit }.encode());
+        self.0.say(&SpawnWord::Ended { rank: rank as u32, exit }.encode());
     }
 
     fn poll(&mut self) -> StarterSays {
@@ -115,13 +115,13 @@ fn apart() -> i32 {
     )
 }
 
-fn ask(door: &str) -> Result<(Talk, Order), DoorError> {
+fn ask(door: &str) -> Result<(Talk, SpawnOrder), DoorError> {
     let mut talk = Talk::call(door)?;
-    talk.say(Order::asking());
+    talk.say(SpawnOrder::asking());
     let begun = Instant::now();
     loop {
         if let Some(piece) = talk.poll()? {
-            let order = Order::decode(&piece).map_err(|_| DoorError::Nonsense)?;
+            let order = SpawnOrder::decode(&piece).map_err(|_| DoorError::Nonsense)?;
             return Ok((talk, order));
         }
         if begun.elapsed() > PATIENCE {
@@ -132,9 +132,9 @@ fn ask(door: &str) -> Result<(Talk, Order), DoorError> {
 }
 
 /// The job, or why it cannot be started.
-fn job(given: Arguments, order: Order) -> Result<Job, String> {
+fn job(given: SpawnedArguments, order: SpawnOrder) -> Result<Job, String> {
     let defaults = Defaults::of_environment();
-    let Order { mut programs, host, watched } = order;
+    let SpawnOrder { mut programs, host, watched } = order;
     for program in &programs {
         weft_agent::find(program).map_err(|error| error.to_string())?;
     }
@@ -159,7 +159,7 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
         programs,
         bind: defaults.bind,
         stdin: StdinTo::Nobody,
-        output: Output::merged(given.tag_output),
+        output: RankOutput::merged(given.tag_output),
         timeout: None,
         inherit: Vec::new(),
         hosts,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use weft_mpi_table::{Function, Parameter, chapter, entries, fortran};
+use weft_mpi_table::{Parameter, TableFunction, chapter, entries, fortran};
 
 use super::mpi_text::{FoundText, ManualEntry, ManualText, read};
 use super::pages::escaped;
@@ -70,7 +70,7 @@ with MPIX_ERR_PROC_FAILED.
 
 /// A function, and what is said of it.
 struct DocumentedFunction<'a> {
-    function: Function,
+    function: TableFunction,
     /// It is of the standard of today, so that Fortran can have it, too.
     is_current: bool,
     told: FoundText<'a>,
@@ -189,7 +189,7 @@ fn folded(line: &str) -> String {
     escaped(&text) + "\n"
 }
 
-fn parameters(function: &Function, told: FoundText, text: &ManualText) -> Result<String> {
+fn parameters(function: &TableFunction, told: FoundText, text: &ManualText) -> Result<String> {
     let mut page = String::new();
     for parameter in &function.parameters {
         let name = &parameter.name;
@@ -217,7 +217,7 @@ fn direction<'a>(parameter: &Parameter, entry: &'a ManualEntry) -> &'a str {
     }
 }
 
-fn description(function: &Function, told: FoundText) -> String {
+fn description(function: &TableFunction, told: FoundText) -> String {
     let (name, call) = (&function.name, told.call);
     let mut text = match told.form {
         Some(form) => {
@@ -236,7 +236,7 @@ fn description(function: &Function, told: FoundText) -> String {
     format!(".SH DESCRIPTION\n{}\n", lines.join("\n"))
 }
 
-fn errors(function: &Function, told: FoundText, text: &ManualText, in_fortran: &str) -> String {
+fn errors(function: &TableFunction, told: FoundText, text: &ManualText, in_fortran: &str) -> String {
     if function.name.starts_with("MPI_T_") {
         return ".SH RETURN VALUE\nMPI_SUCCESS, or an error code MPI_T_ERR_*. No error handler is called.\n".to_owned();
     }
@@ -346,7 +346,7 @@ mod tests {
         let constants = weft_mpi_table::read(&root().join("interfaces/mpi/abi")).constants;
         let classes: BTreeSet<String> =
             constants.into_iter().flat_map(|section| section.constants).map(|constant| constant.name).collect();
-        let has = |function: &Function, name: &str| function.parameters.iter().any(|other| other.name == name);
+        let has = |function: &TableFunction, name: &str| function.parameters.iter().any(|other| other.name == name);
         let mut wrong = Vec::new();
         for group in &text.groups {
             let own = |name: &str| {

@@ -4,7 +4,7 @@
 use crate::command::cargo;
 use crate::hosts;
 use crate::machine::Need;
-use crate::stage::{Outcome, Stage, cargo_test};
+use crate::stage::{Stage, StageOutcome, cargo_test};
 use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
@@ -22,7 +22,7 @@ pub static STAGE: Stage = Stage {
     gate: false,
     run: || {
         if let Err(lack) = hosts::try_out() {
-            return Ok(Outcome::NotRun(format!("{lack:#}")));
+            return Ok(StageOutcome::NotRun(format!("{lack:#}")));
         }
         let of_jobs = cargo_test(targets::test(TestNeed::Hosts, &[])?)?;
         let of_lanes = "test --workspace --features weft-device/hosts --test xdp";

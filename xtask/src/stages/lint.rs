@@ -1,6 +1,6 @@
 use crate::command::cargo;
 use crate::machine::Need;
-use crate::stage::{Outcome, Stage};
+use crate::stage::{Stage, StageOutcome};
 use crate::stages::targets::FEATURES;
 
 pub static STAGE: Stage = Stage {
@@ -11,6 +11,6 @@ pub static STAGE: Stage = Stage {
     run: || {
         cargo(&[&["clippy", "--workspace", "--all-targets"], &FEATURES[..], &["--", "-D", "warnings"]].concat())
             .run()?;
-        Ok(Outcome::Passed)
+        Ok(StageOutcome::Passed)
     },
 };

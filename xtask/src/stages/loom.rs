@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::command::{cargo, root, target};
-use crate::stage::{Outcome, Stage, cargo_test};
+use crate::stage::{Stage, StageOutcome, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "loom",
@@ -16,7 +16,7 @@ pub static STAGE: Stage = Stage {
 /// The crates that have models, as their manifests say.
 const ROOMS: [(&str, &str); 2] = [("weft-device", "fabric/device"), ("weft-fabric", "fabric/core")];
 
-fn run() -> Result<Outcome> {
+fn run() -> Result<StageOutcome> {
     let mut arguments = vec!["test", "--lib", "--tests"];
     for (package, folder) in ROOMS {
         let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml"))?;
@@ -25,7 +25,7 @@ fn run() -> Result<Outcome> {
         }
     }
     if !arguments.contains(&"-p") {
-        return Ok(Outcome::NotRun("no crate has a dependency under cfg(loom)".into()));
+        return Ok(StageOutcome::NotRun("no crate has a dependency under cfg(loom)".into()));
     }
     arguments.push("loom");
     // A directory of its own: another RUSTFLAGS would rebuild everything in the usual one, each way.

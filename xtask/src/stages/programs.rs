@@ -6,7 +6,7 @@
 //! They are many packages, and no other stage needs them: where they cannot be installed, this stage alone is not run.
 
 use crate::machine::{self, Need};
-use crate::stage::{Outcome, Stage, cargo_test};
+use crate::stage::{Stage, StageOutcome, cargo_test};
 use crate::stages::targets::{self, TestNeed};
 
 pub static STAGE: Stage = Stage {
@@ -17,7 +17,7 @@ pub static STAGE: Stage = Stage {
     run: || {
         for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS, Need::LAUNCHERS, Need::NAME_SERVERS] {
             if let Err(lack) = machine::provide(needs) {
-                return Ok(Outcome::NotRun(format!("{lack:#}")));
+                return Ok(StageOutcome::NotRun(format!("{lack:#}")));
             }
         }
         cargo_test(targets::test(TestNeed::Programs, &["--", "--test-threads", "1"])?)

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::command::{Program, cargo, target};
-use crate::stage::{Outcome, Stage, cargo_test};
+use crate::command::{ToolProgram, cargo, target};
+use crate::stage::{Stage, StageOutcome, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "sanitize",
@@ -16,10 +16,10 @@ pub static STAGE: Stage = Stage {
     run,
 };
 
-fn run() -> Result<Outcome> {
+fn run() -> Result<StageOutcome> {
     let host = host()?;
     if !has_runtime(&host)? {
-        return Ok(Outcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
+        return Ok(StageOutcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
     }
     let rooms = ["weft-wire", "weft-device", "weft-fabric", "weft-collective", "weft-data", "weft-mpi"];
     let arguments: Vec<&str> = ["test", "--lib", "--tests", "--no-fail-fast", "--target", &host]
@@ -36,13 +36,13 @@ fn run() -> Result<Outcome> {
 
 /// The machine's own target triple.
 fn host() -> Result<String> {
-    let version = Program::new("rustc").args(["-vV"]).output()?;
+    let version = ToolProgram::new("rustc").args(["-vV"]).output()?;
     let line = version.lines().find_map(|line| line.strip_prefix("host: "));
     line.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
 fn has_runtime(host: &str) -> Result<bool> {
-    let sysroot = Program::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = ToolProgram::new("rustc").args(["--print", "sysroot"]).output()?;
     let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("lib");
     let mut names = std::fs::read_dir(folder)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     Ok(names.any(|name| name.starts_with("librustc-") && name.ends_with("_rt.asan.a")))

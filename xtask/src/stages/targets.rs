@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::command::{Program, cargo, root};
+use crate::command::{ToolProgram, cargo, root};
 
 /// What a test program needs beside a C compiler and the installed tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ pub enum TestNeed {
 pub const FEATURES: [&str; 2] = ["--features", "weft-tests/hosts,weft-tests/sockets,weft-tests/programs"];
 
 /// `cargo test` for the test programs with a need; `last` goes to them.
-pub fn test(need: TestNeed, last: &[&str]) -> Result<Program> {
+pub fn test(need: TestNeed, last: &[&str]) -> Result<ToolProgram> {
     let names = with_need(need, &root().join("tests"))?;
     let chosen = names.iter().flat_map(|name| ["--test", name]);
     let before = ["test", "--workspace", "--no-fail-fast"].into_iter().chain(FEATURES);

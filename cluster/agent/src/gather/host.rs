@@ -1,7 +1,7 @@
 //! One host on its way to being ready.
 
 use super::*;
-use crate::stage::{ASK, ASK_BYTES, Parcel};
+use crate::stage::{ASK, ASK_BYTES, FileParcel};
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 
@@ -10,9 +10,9 @@ pub enum Progress {
     /// What it has written so far; not a greeting yet.
     Silent(Vec<u8>),
     /// It has greeted.
-    Greeted(Hello),
+    Greeted(AgentHello),
     /// It can start; the ports of its ranks.
-    Ready(Hello, Vec<(u16, u16)>),
+    Ready(AgentHello, Vec<(u16, u16)>),
     /// It cannot: what the launcher is to exit with, and why.
     Refused(i32, String),
 }
@@ -32,7 +32,7 @@ impl Progress {
 }
 
 /// A host of the job, with the agent there.
-pub struct Host {
+pub struct GatheredHost {
     pub name: String,
     /// The ranks of its members.
     pub ranks: Vec<usize>,
@@ -42,7 +42,7 @@ pub struct Host {
     /// What its agent has said of commands that it runs: how they have ended, or why they did not begin.
     pub reports: Vec<(u32, Result<Exit, i32>)>,
     pub progress: Progress,
-    link: Side,
+    link: LinkSide,
     copying: Copying,
     error: Tail,
     /// How the launch command has ended.
@@ -52,7 +52,7 @@ pub struct Host {
 }
 
 /// Our side of the link to an agent.
-enum Side {
+enum LinkSide {
     /// Where it will greet, if it has not closed it, and where we will answer.
     Raw {
         output: Option<OwnedFd>,
@@ -68,21 +68,21 @@ enum Side {
 struct Copying {
     /// Where to, once it has asked.
     place: Option<String>,
-    parcel: Option<Parcel>,
+    parcel: Option<FileParcel>,
     /// There is more to be written.
     is_open: bool,
 }
 
 /// What of a host is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum GatherSource {
     Error,
     Greeting,
     Copy,
-    Relay(Place),
+    Relay(RelayPlace),
 }
 
-impl Host {
+impl GatheredHost {
     pub fn new(
         name: &str,
         ranks: Vec<usize>,
@@ -96,7 +96,7 @@ impl Host {
             over,
             reports: Vec::new(),
             progress: Progress::Silent(Vec::new()),
-            link: Side::Raw { output: Some(output), input },
+            link: LinkSide::Raw { output: Some(output), input },
             copying: Copying::default(),
             error: Tail { fd: Some(error), said: VecDeque::new() },
             ended: None,
@@ -116,7 +116,7 @@ impl Host {
 
     /// What the command of this number, which its agent runs, reads and writes goes by the link to it.
     pub fn carry(&mut self, number: u32, ends: [OwnedFd; 3]) {
-        if let Side::Framed(relay) = &mut self.link {
+        if let LinkSide::Framed(relay) = &mut self.link {
             branch::carry(relay, number, ends);
         }
     }
@@ -130,7 +130,7 @@ impl Host {
     /// What is needed of it when the job runs: the link, and the standard error of the launch command. `None` for one
     /// that is not ready.
     pub fn into_parts(self) -> Option<(String, Vec<usize>, Relay, Tail)> {
-        let Side::Framed(relay) = self.link else { return None };
+        let LinkSide::Framed(relay) = self.link else { return None };
         Some((self.name, self.ranks, *relay, self.error))
     }
 
@@ -146,40 +146,45 @@ impl Host {
     }
 
     pub fn send(&mut self, frame: &Frame) {
-        if let Side::Framed(relay) = &mut self.link {
+        if let LinkSide::Framed(relay) = &mut self.link {
             relay.send(frame);
         }
     }
 
-    pub fn interest(&self, mut add: impl FnMut(RawFd, i16, Source)) {
+    pub fn interest(&self, mut add: impl FnMut(RawFd, i16, GatherSource)) {
         if let Some(fd) = self.error.fd() {
-            add(fd, libc::POLLIN, Source::Error);
+            add(fd, libc::POLLIN, GatherSource::Error);
         }
-        if let (Side::Raw { input, .. }, true) = (&self.link, self.copying.is_open) {
-            add(input.as_raw_fd(), libc::POLLOUT, Source::Copy);
+        if let (LinkSide::Raw { input, .. }, true) = (&self.link, self.copying.is_open) {
+            add(input.as_raw_fd(), libc::POLLOUT, GatherSource::Copy);
         }
         match &self.link {
-            Side::Raw { output: Some(output), .. } => add(output.as_raw_fd(), libc::POLLIN, Source::Greeting),
-            Side::Framed(relay) => {
-                relay.interest().into_iter().for_each(|(fd, events, place)| add(fd, events, Source::Relay(place)));
+            LinkSide::Raw { output: Some(output), .. } => add(output.as_raw_fd(), libc::POLLIN, GatherSource::Greeting),
+            LinkSide::Framed(relay) => {
+                relay
+                    .interest()
+                    .into_iter()
+                    .for_each(|(fd, events, place)| add(fd, events, GatherSource::Relay(place)));
             }
             _ => {}
         }
     }
 
-    pub fn handle(&mut self, source: Source, found: i16) {
+    pub fn handle(&mut self, source: GatherSource, found: i16) {
         match (source, &mut self.link) {
-            (Source::Error, _) => self.error.read(),
-            (Source::Greeting, _) => self.read_greeting(),
-            (Source::Copy, _) => self.copy(),
-            (Source::Relay(place), Side::Framed(relay)) => relay.handle(place, found),
-            (Source::Relay(_), _) => {}
+            (GatherSource::Error, _) => self.error.read(),
+            (GatherSource::Greeting, _) => self.read_greeting(),
+            (GatherSource::Copy, _) => self.copy(),
+            (GatherSource::Relay(place), LinkSide::Framed(relay)) => relay.handle(place, found),
+            (GatherSource::Relay(_), _) => {}
         }
     }
 
     /// Reads no more than a greeting: what follows it is for the relay. What is no greeting is read to be shown.
     fn read_greeting(&mut self) {
-        let (Side::Raw { output, .. }, Progress::Silent(seen)) = (&mut self.link, &mut self.progress) else { return };
+        let (LinkSide::Raw { output, .. }, Progress::Silent(seen)) = (&mut self.link, &mut self.progress) else {
+            return;
+        };
         let Some(open) = output else { return };
         let most =
             if MAGIC.starts_with(&seen[..seen.len().min(MAGIC.len())]) { GREETING_BYTES - seen.len() } else { 256 };
@@ -193,7 +198,7 @@ impl Host {
 
     /// Writes on what it has asked for.
     fn copy(&mut self) {
-        if let (Side::Raw { input, .. }, Some(parcel)) = (&self.link, &mut self.copying.parcel) {
+        if let (LinkSide::Raw { input, .. }, Some(parcel)) = (&self.link, &mut self.copying.parcel) {
             self.copying.is_open = parcel.write(input.as_raw_fd());
         }
     }
@@ -204,11 +209,11 @@ impl Host {
     }
 
     pub fn copied_bytes(&self) -> usize {
-        self.copying.parcel.as_ref().map_or(0, Parcel::sent)
+        self.copying.parcel.as_ref().map_or(0, FileParcel::sent)
     }
 
     /// Begins to copy where that is asked for, for the first time.
-    fn handle_ask(&mut self, stage: &mut Stage) -> Result<(), LaunchError> {
+    fn handle_ask(&mut self, stage: &mut StagedFiles) -> Result<(), LaunchError> {
         let Progress::Silent(seen) = &mut self.progress else { return Ok(()) };
         let asked = seen.strip_prefix(&ASK).and_then(|rest| rest.strip_suffix(b"\n"));
         let (Some(place), None) = (asked, &self.copying.place) else { return Ok(()) };
@@ -221,18 +226,18 @@ impl Host {
 
     /// Takes what has come, all of it: nothing wakes us for what stays in the relay, and it may be what the agents say that
     /// this one has started. Who asks gets what `stage` has.
-    pub fn advance(&mut self, stage: Option<&mut Stage>) -> Result<(), LaunchError> {
+    pub fn advance(&mut self, stage: Option<&mut StagedFiles>) -> Result<(), LaunchError> {
         let may_ask = stage.is_some() && self.copying.place.is_none();
         if let Some(stage) = stage {
             self.handle_ask(stage)?;
         }
         if let Progress::Silent(seen) = &self.progress
-            && matches!(self.link, Side::Raw { .. })
+            && matches!(self.link, LinkSide::Raw { .. })
         {
             let seen = seen.clone();
             self.look_at_greeting(&seen, may_ask)?;
         }
-        let Side::Framed(relay) = &mut self.link else { return Ok(()) };
+        let LinkSide::Framed(relay) = &mut self.link else { return Ok(()) };
         while let Some(frame) = relay.poll_frame() {
             match frame {
                 Frame::CommandEnded { command, exit } => {
@@ -268,7 +273,7 @@ impl Host {
     }
 
     fn look_at_greeting(&mut self, seen: &[u8], may_ask: bool) -> Result<(), LaunchError> {
-        let Side::Raw { output, .. } = &self.link else { return Ok(()) };
+        let LinkSide::Raw { output, .. } = &self.link else { return Ok(()) };
         let closed = output.is_none();
         let begin = &seen[..seen.len().min(MAGIC.len())];
         let is_noise = !MAGIC.starts_with(begin);
@@ -283,9 +288,9 @@ impl Host {
                     format!("its weft speaks protocol {protocol} with launchers, this one {PROTOCOL}; {SAME_VERSION}");
                 return Err(host_error(&self.name, reason));
             }
-            self.link = match std::mem::replace(&mut self.link, Side::Between) {
-                Side::Raw { output: Some(output), input } => {
-                    Side::Framed(Box::new(Relay::new(output, input, Frames::default())))
+            self.link = match std::mem::replace(&mut self.link, LinkSide::Between) {
+                LinkSide::Raw { output: Some(output), input } => {
+                    LinkSide::Framed(Box::new(Relay::new(output, input, Frames::default())))
                 }
                 other => other,
             };
@@ -418,13 +423,13 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
     use std::io::{Read, Write, pipe};
-    use weft_cluster::frame::{Channel, Stream, greeting};
+    use weft_cluster::frame::{Channel, RankStream, greeting};
 
     /// Reads what has come, and takes it.
-    fn look(host: &mut Host) {
+    fn look(host: &mut GatheredHost) {
         match &host.link {
-            Side::Raw { .. } => host.read_greeting(),
-            _ => host.handle(Source::Relay(Place::Incoming), libc::POLLIN),
+            LinkSide::Raw { .. } => host.read_greeting(),
+            _ => host.handle(GatherSource::Relay(RelayPlace::Incoming), libc::POLLIN),
         }
         host.advance(None).unwrap();
     }
@@ -436,8 +441,9 @@ mod tests {
         let ((output, mut agent), (_heard, input), (error, _said)) =
             (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
         let command = ("launch".to_owned(), None);
-        let mut host = Host::new("middle", vec![3], command, [input.into(), output.into(), error.into()]);
-        let hello = Hello { version: String::new(), checksum: 0, pid: 1, host: String::new(), addresses: Vec::new() };
+        let mut host = GatheredHost::new("middle", vec![3], command, [input.into(), output.into(), error.into()]);
+        let hello =
+            AgentHello { version: String::new(), checksum: 0, pid: 1, host: String::new(), addresses: Vec::new() };
         agent.write_all(&greeting()).unwrap();
         look(&mut host);
         let mut bytes = Vec::new();
@@ -449,7 +455,7 @@ mod tests {
         host.carry(0, [below_input, below_output, below_error]);
         bytes.clear();
         Frame::Ready(vec![(7, 8)]).encode(&mut bytes);
-        let channel = Channel { member: 0, stream: Stream::CommandOutput };
+        let channel = Channel { member: 0, stream: RankStream::CommandOutput };
         Frame::Data { channel, bytes: b"ready, too".to_vec() }.encode(&mut bytes);
         agent.write_all(&bytes).unwrap();
         look(&mut host);

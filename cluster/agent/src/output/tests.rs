@@ -95,7 +95,7 @@ fn end_of_the_long_line_s_rank_frees_the_others() {
 #[test]
 fn sink_writes_to_a_pipe_only_what_it_can_take() {
     let (mut reader, writer) = io::pipe().unwrap();
-    let mut sink = Sink::new(writer.as_raw_fd(), Merger::new(1, false));
+    let mut sink = MergedSink::new(writer.as_raw_fd(), Merger::new(1, false));
     sink.merger.handle_bytes(0, &[b'\n'; 5000]);
     sink.handle_writable();
     assert_eq!(sink.merger.queue().len(), 5000 - PIPE_BYTES);

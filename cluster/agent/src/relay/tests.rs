@@ -4,8 +4,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use weft_kernel::EventLoop;
 
-const OUTPUT: Channel = Channel { member: 0, stream: Stream::Output };
-const PMI: Channel = Channel { member: 0, stream: Stream::Pmi };
+const OUTPUT: Channel = Channel { member: 0, stream: RankStream::Output };
+const PMI: Channel = Channel { member: 0, stream: RankStream::Pmi };
 
 /// Two ends that are joined.
 fn joined() -> [Relay; 2] {
@@ -146,7 +146,7 @@ fn frames_come_after_the_bytes_that_were_sent_before() {
     relays[0].drain(|_| true);
     relays[0].send(&Frame::Over { leftovers: 0 });
     drop(writer);
-    relays[1].handle(Place::Incoming, libc::POLLIN);
+    relays[1].handle(RelayPlace::Incoming, libc::POLLIN);
     assert_eq!(relays[1].poll_frame(), Some(Frame::Over { leftovers: 0 }));
     assert_eq!(take(&reader), b"last words");
 }
@@ -173,7 +173,7 @@ fn what_was_found_on_a_stream_that_has_been_closed_since_is_nothing() {
     let mut relays = joined();
     let (_writer, _reader) = stream(&mut relays);
     relays[0].close();
-    relays[0].handle(Place::Lane(0), libc::POLLIN | libc::POLLOUT);
+    relays[0].handle(RelayPlace::Lane(0), libc::POLLIN | libc::POLLOUT);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn what_commands_wrote_is_passed_on_when_the_other_end_has_gone_after_them() {
     let [mut one, mut other] = joined();
     let (reader, far) = pipe().unwrap();
     [reader.as_raw_fd(), far.as_raw_fd()].iter().for_each(|fd| sys::set_nonblocking(fd).unwrap());
-    let channel = Channel { member: 0, stream: Stream::CommandOutput };
+    let channel = Channel { member: 0, stream: RankStream::CommandOutput };
     other.add_writer(channel, far.into());
     let mut send = |frame: Frame| {
         one.send(&frame);

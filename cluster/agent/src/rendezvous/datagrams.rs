@@ -1,13 +1,13 @@
 //! Datagram sockets that are shown: which of them may form a pair.
 
-use super::sys::{self, Shown};
+use super::sys::{self, ShownSocket};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use weft_wire::stream::datagram::Peer;
+use weft_wire::stream::datagram::DatagramPeer;
 
 /// What a shown socket is, if it may go beside the kernel with `peer`: nobody else can stand on its address, it receives
 /// from that peer, and each answers the other from the address that the other sends to.
-pub fn look_at(shown: &impl AsRawFd, peer: &Peer) -> Option<Shown> {
+pub fn look_at(shown: &impl AsRawFd, peer: &DatagramPeer) -> Option<ShownSocket> {
     let socket = sys::datagram_socket(shown)?;
     if socket.shares_address || !peer.is_loopback() || peer.port == 0 {
         return None;
@@ -21,7 +21,7 @@ pub fn look_at(shown: &impl AsRawFd, peer: &Peer) -> Option<Shown> {
         return None;
     }
     let local = SocketAddr::new(remote.ip(), local.port());
-    Some(Shown { namespace: socket.namespace, cookie: socket.cookie, local, remote })
+    Some(ShownSocket { namespace: socket.namespace, cookie: socket.cookie, local, remote })
 }
 
 /// IPv4 in one spelling.
@@ -42,8 +42,8 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::fd::OwnedFd;
 
-    fn peer(socket: &UdpSocket) -> Peer {
-        Peer::of_v4([127, 0, 0, 1], socket.local_addr().expect("an address").port())
+    fn peer(socket: &UdpSocket) -> DatagramPeer {
+        DatagramPeer::of_v4([127, 0, 0, 1], socket.local_addr().expect("an address").port())
     }
 
     fn shown(socket: &UdpSocket) -> OwnedFd {
@@ -73,7 +73,7 @@ mod tests {
         assert!(look_at(&shown(&elsewhere), &peer(&other)).is_none());
         let stream = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
         assert!(look_at(&stream, &peer(&other)).is_none());
-        let far = Peer::of_v4([10, 0, 0, 1], 9);
+        let far = DatagramPeer::of_v4([10, 0, 0, 1], 9);
         assert!(look_at(&shown(&other), &far).is_none());
     }
 

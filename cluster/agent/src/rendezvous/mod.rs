@@ -21,7 +21,7 @@ mod survey;
 mod sys;
 mod table;
 
-pub use survey::{Connection, Far, Process, Survey, survey};
+pub use survey::{Survey, SurveyedConnection, SurveyedFar, SurveyedProcess, survey};
 
 use std::io;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return await_other(),
         Err(error) => return Err(error),
     };
-    let keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
+    let keep: Vec<_> = sockets.iter().map(sys::RendezvousListener::descriptor).collect();
     sys::detached(&keep, move || drop(server::run(sockets, None, idle)))
 }
 
@@ -91,7 +91,7 @@ pub fn run(idle: Duration) -> io::Result<()> {
 }
 
 /// As [`listen`], and says of a name that is taken whether it is another user's.
-fn listen_alone() -> io::Result<Vec<sys::Listener>> {
+fn listen_alone() -> io::Result<Vec<sys::RendezvousListener>> {
     let (name, length) = user_name(sys::user());
     listen().map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse if sys::is_squatted(&name[..length]) => sys::squatted(&name[..length]),
@@ -113,11 +113,11 @@ pub fn run_with<E: From<io::Error>>(
 }
 
 /// Root's serves everybody, under a second name.
-fn listen() -> io::Result<Vec<sys::Listener>> {
+fn listen() -> io::Result<Vec<sys::RendezvousListener>> {
     let (name, length) = user_name(sys::user());
-    let mut sockets = vec![sys::Listener::bind(&name[..length])?];
+    let mut sockets = vec![sys::RendezvousListener::bind(&name[..length])?];
     if sys::user() == 0
-        && let Ok(common) = sys::Listener::bind(COMMON_NAME.as_bytes())
+        && let Ok(common) = sys::RendezvousListener::bind(COMMON_NAME.as_bytes())
     {
         sockets.push(common);
     }

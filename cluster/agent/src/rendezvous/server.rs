@@ -1,22 +1,22 @@
 //! The loop of the rendezvous.
 
 use super::datagrams;
-use super::sys::{self, Guest, Listener, Sent};
-use super::table::{End, Meeting, Table, Tuple};
+use super::sys::{self, ComeProcess, RendezvousListener, SentDescriptor};
+use super::table::{Meeting, RendezvousTable, ShownEnd, Tuple};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
-use weft_kernel::Set;
-use weft_lanes::{Client, Guardian, Mail, Turn};
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::packet::{Answer, BYTES, Request, VERSION};
+use weft_kernel::DescriptorSet;
+use weft_lanes::{Client, FarTurn, Guardian, ProcessMail};
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::packet::{Answer, BYTES, StreamRequest, VERSION};
 use weft_wire::stream::{arena, page};
 
 /// A process, once it has said hello with its page.
-struct Process {
+struct ServedProcess {
     socket: OwnedFd,
     pid: u32,
     /// It names processes and threads by the numbers that we name them by.
@@ -28,7 +28,7 @@ struct Process {
     looked: u32,
 }
 
-impl Process {
+impl ServedProcess {
     /// Sends mail, then counts it. False when it is not taken.
     fn mail(&mut self, answer: &Answer, descriptor: Option<i32>) -> bool {
         let Some(page) = &self.page else { return false };
@@ -59,13 +59,13 @@ impl Process {
 
 /// What processes had counted that have ended since, however they ended.
 #[derive(Default)]
-struct Ended {
+struct EndedCounts {
     processes: u32,
     counters: [u64; COUNTERS],
 }
 
-impl Ended {
-    fn add(&mut self, process: &Process) {
+impl EndedCounts {
+    fn add(&mut self, process: &ServedProcess) {
         self.processes += 1;
         for (sum, counted) in self.counters.iter_mut().zip(counters(process).chunks_exact(8)) {
             // What a process says of itself may be anything.
@@ -76,31 +76,31 @@ impl Ended {
 
 const COUNTERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
 
-pub struct Server {
-    listeners: Vec<Listener>,
-    set: Set,
-    table: Table,
-    processes: HashMap<Client, Process>,
+pub struct RendezvousServer {
+    listeners: Vec<RendezvousListener>,
+    set: DescriptorSet,
+    table: RendezvousTable,
+    processes: HashMap<Client, ServedProcess>,
     /// Those that have lost their way to us, live on, and have connections to other hosts.
     silent: Vec<Client>,
     arenas: HashMap<u64, File>,
-    limits: Limits,
+    limits: RendezvousLimits,
     next: Client,
     /// Ours: where a guardian's connections are.
     namespace: u64,
-    ended: Ended,
+    ended: EndedCounts,
     guardian: Option<Box<dyn Guardian>>,
 }
 
 /// What there may be at most: with the ends that a guardian keeps fewer descriptors than we may have.
 #[derive(Clone, Copy)]
-struct Limits {
+struct RendezvousLimits {
     /// Each with a socket and a page.
     processes: usize,
     arenas: usize,
 }
 
-impl Limits {
+impl RendezvousLimits {
     fn of(descriptors: usize) -> Self {
         Self { processes: descriptors / 4, arenas: descriptors / 8 }
     }
@@ -115,15 +115,15 @@ const SILENCE: Duration = Duration::from_millis(25);
 const GUARDIAN: u64 = u64::MAX;
 
 /// Serves until nobody has been there for `idle`.
-pub fn run(listeners: Vec<Listener>, guardian: Option<Box<dyn Guardian>>, idle: Duration) -> io::Result<()> {
-    let mut server = Server::new(listeners, guardian)?;
+pub fn run(listeners: Vec<RendezvousListener>, guardian: Option<Box<dyn Guardian>>, idle: Duration) -> io::Result<()> {
+    let mut server = RendezvousServer::new(listeners, guardian)?;
     server.serve_until(idle)
 }
 
-impl Server {
-    fn new(listeners: Vec<Listener>, guardian: Option<Box<dyn Guardian>>) -> io::Result<Self> {
-        let limits = Limits::of(sys::raise_limit());
-        let set = Set::new()?;
+impl RendezvousServer {
+    fn new(listeners: Vec<RendezvousListener>, guardian: Option<Box<dyn Guardian>>) -> io::Result<Self> {
+        let limits = RendezvousLimits::of(sys::raise_limit());
+        let set = DescriptorSet::new()?;
         for (key, listener) in listeners.iter().enumerate() {
             set.add(&listener.socket, key as u64)?;
         }
@@ -135,12 +135,12 @@ impl Server {
             next: listeners.len() as Client,
             listeners,
             set,
-            table: Table::default(),
+            table: RendezvousTable::default(),
             processes: HashMap::new(),
             silent: Vec::new(),
             arenas: HashMap::new(),
             limits,
-            ended: Ended::default(),
+            ended: EndedCounts::default(),
             guardian,
         })
     }
@@ -181,8 +181,8 @@ impl Server {
     /// Lets the guardian do what it has to do, and hands out its mail.
     fn turn(&mut self) {
         let Some(guardian) = &mut self.guardian else { return };
-        let Turn { mails, calls } = guardian.turn();
-        for Mail { client, place, packets } in mails {
+        let FarTurn { mails, calls } = guardian.turn();
+        for ProcessMail { client, place, packets } in mails {
             let process = self.processes.get_mut(&client);
             let is_told = process
                 .is_some_and(|process| packets.iter().all(|(answer, descriptor)| process.mail(answer, *descriptor)));
@@ -190,7 +190,7 @@ impl Server {
                 guardian.untold(client, &place);
             }
         }
-        calls.iter().filter_map(|client| self.processes.get(client)).for_each(Process::call);
+        calls.iter().filter_map(|client| self.processes.get(client)).for_each(ServedProcess::call);
     }
 
     fn serve(&mut self, key: u64) {
@@ -208,7 +208,7 @@ impl Server {
             let Some(process) = self.processes.get(&key).filter(|_| !self.silent.contains(&key)) else { return };
             let mut packet = [0; BYTES];
             match sys::receive(&process.socket, &mut packet) {
-                Ok((BYTES, descriptor)) => match Request::parse(&packet) {
+                Ok((BYTES, descriptor)) => match StreamRequest::parse(&packet) {
                     Some(request) => self.answer(key, request, descriptor),
                     None => return self.hang_up(key),
                 },
@@ -221,7 +221,7 @@ impl Server {
     /// Nothing comes from a process any more, or nonsense. Mostly it has ended, or become another program. But it may have
     /// lost only its socket: then it uses on what it has of us, and nobody else may have that.
     fn hang_up(&mut self, client: Client) {
-        let lives = self.processes.get(&client).is_some_and(Process::is_there);
+        let lives = self.processes.get(&client).is_some_and(ServedProcess::is_there);
         if !lives || !self.guardian.as_mut().is_some_and(|guardian| guardian.fall_silent(client)) {
             return self.leave(client);
         }
@@ -259,37 +259,38 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, client: Client, request: Request, descriptor: Option<Sent>) {
-        let is_shown = matches!(request, Request::Offer { .. } | Request::OfferPair { .. });
+    fn answer(&mut self, client: Client, request: StreamRequest, descriptor: Option<SentDescriptor>) {
+        let is_shown = matches!(request, StreamRequest::Offer { .. } | StreamRequest::OfferPair { .. });
         self.act(client, request, descriptor);
         if let Some(process) = self.processes.get_mut(&client).filter(|_| is_shown) {
             process.has_looked();
         }
     }
 
-    fn act(&mut self, client: Client, request: Request, descriptor: Option<Sent>) {
+    fn act(&mut self, client: Client, request: StreamRequest, descriptor: Option<SentDescriptor>) {
         match (request, descriptor) {
-            (Request::Hello { version: VERSION }, Some(page)) => self.hello(client, page),
+            (StreamRequest::Hello { version: VERSION }, Some(page)) => self.hello(client, page),
             // Two who meet name each other to the kernel by their numbers, which must mean the same to both. Others, in
             // containers that share a network, stay with it.
-            (Request::Offer { .. } | Request::OfferPair { .. }, Some(_)) if !self.counts_as_we_do(client) => {}
-            (Request::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
-            (Request::OfferPair { cookie, peer }, Some(shown)) => self.offer_pair(client, cookie, &peer, shown),
-            (Request::Release(place), None) => {
+            (StreamRequest::Offer { .. } | StreamRequest::OfferPair { .. }, Some(_))
+                if !self.counts_as_we_do(client) => {}
+            (StreamRequest::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
+            (StreamRequest::OfferPair { cookie, peer }, Some(shown)) => self.offer_pair(client, cookie, &peer, shown),
+            (StreamRequest::Release(place), None) => {
                 let is_far = self.guardian.as_mut().is_some_and(|guardian| guardian.release(client, &place));
                 if !is_far {
                     self.table.release(place);
                 }
             }
-            (Request::Withdraw { cookie }, None) => {
+            (StreamRequest::Withdraw { cookie }, None) => {
                 self.table.withdraw(client, cookie);
                 if let Some(guardian) = &mut self.guardian {
                     guardian.withdraw(client, cookie);
                 }
             }
             // More descriptors than we may have are under way: the kernel has kept this one.
-            (Request::Offer { .. } | Request::OfferPair { .. }, None) if self.guardian.is_some() => {}
-            (Request::Survey, None) => self.survey(client),
+            (StreamRequest::Offer { .. } | StreamRequest::OfferPair { .. }, None) if self.guardian.is_some() => {}
+            (StreamRequest::Survey, None) => self.survey(client),
             // Another version, or what must come with a descriptor without one.
             _ => self.hang_up(client),
         }
@@ -299,7 +300,7 @@ impl Server {
         self.processes.get(&client).is_some_and(|process| process.counts_as_we_do)
     }
 
-    fn hello(&mut self, client: Client, page: Sent) {
+    fn hello(&mut self, client: Client, page: SentDescriptor) {
         let serves_hosts = self.serves_hosts(client);
         // One is enough: by another one it could seem to have ended.
         if let Some(process) = self.processes.get_mut(&client).filter(|process| process.page.is_none()) {
@@ -315,11 +316,11 @@ impl Server {
 
     /// Whether this process may have connections to other hosts.
     fn serves_hosts(&self, client: Client) -> bool {
-        let is_ours = |process: &Process| process.counts_as_we_do && process.user == sys::user();
+        let is_ours = |process: &ServedProcess| process.counts_as_we_do && process.user == sys::user();
         self.guardian.is_some() && self.processes.get(&client).is_some_and(is_ours)
     }
 
-    fn offer(&mut self, client: Client, cookie: u64, shown: Sent) {
+    fn offer(&mut self, client: Client, cookie: u64, shown: SentDescriptor) {
         let Some(found) = sys::look_at(&shown).filter(|found| found.cookie == cookie) else { return };
         let serves_hosts = self.serves_hosts(client);
         // Where a socket of another network is from, equal addresses mean other hosts.
@@ -334,19 +335,19 @@ impl Server {
         // An end of a connection inside a host is never kept alive here.
         drop(shown);
         let tuple = Tuple::new(found.namespace, found.local, found.remote);
-        self.show(tuple, End { client, cookie, peer: None });
+        self.show(tuple, ShownEnd { client, cookie, peer: None });
     }
 
-    fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: Sent) {
+    fn offer_pair(&mut self, client: Client, cookie: u64, peer: &DatagramPeer, shown: SentDescriptor) {
         let Some(user) = self.processes.get(&client).map(|process| process.user) else { return };
         let found = datagrams::look_at(&shown, peer);
         drop(shown);
         let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
         let tuple = Tuple::of_datagrams(found.namespace, found.local, found.remote, user);
-        self.show(tuple, End { client, cookie, peer: Some(*peer) });
+        self.show(tuple, ShownEnd { client, cookie, peer: Some(*peer) });
     }
 
-    fn show(&mut self, tuple: Tuple, end: End) {
+    fn show(&mut self, tuple: Tuple, end: ShownEnd) {
         let (arenas, most) = (&mut self.arenas, self.limits.arenas);
         let meeting = self.table.show(tuple, end, || {
             if arenas.len() >= most {
@@ -403,7 +404,7 @@ impl Server {
         let _ = sys::send(&asking.socket, &Answer::End.pack(), None);
     }
 
-    fn survey_far(&self, asking: &Process) {
+    fn survey_far(&self, asking: &ServedProcess) {
         for far in self.guardian.iter().flat_map(|guardian| guardian.connections()) {
             let pid = self.processes.get(&far.client).map_or(0, |process| process.pid);
             let answer = Answer::Far { pid, port: far.port, peer: far.peer, bytes: far.bytes };
@@ -411,7 +412,7 @@ impl Server {
         }
     }
 
-    fn survey_arena(&self, asking: &Process, arena: &super::table::Arena) {
+    fn survey_arena(&self, asking: &ServedProcess, arena: &super::table::SharedArena) {
         let pids = arena.clients.map(|client| self.processes.get(&client).map_or(0, |process| process.pid));
         let Some(memory) = self.arenas.get(&arena.name) else { return };
         for (slot, ports) in arena.connections() {
@@ -425,18 +426,18 @@ impl Server {
     }
 }
 
-fn admit(set: &Set, processes: &mut HashMap<Client, Process>, next: &mut Client, guest: Guest) {
+fn admit(set: &DescriptorSet, processes: &mut HashMap<Client, ServedProcess>, next: &mut Client, guest: ComeProcess) {
     let key = *next;
     *next += 1;
     if set.add(&guest.socket, key).is_ok() {
-        let Guest { socket, pid, user } = guest;
+        let ComeProcess { socket, pid, user } = guest;
         let counts_as_we_do = sys::counts_as_we_do(pid);
-        processes.insert(key, Process { socket, pid, counts_as_we_do, user, page: None, mails: 0, looked: 0 });
+        processes.insert(key, ServedProcess { socket, pid, counts_as_we_do, user, page: None, mails: 0, looked: 0 });
     }
 }
 
 /// The counters of a page, as they stand there.
-fn counters(process: &Process) -> Vec<u8> {
+fn counters(process: &ServedProcess) -> Vec<u8> {
     let mut counters = vec![0; COUNTERS * 8];
     if let Some(page) = &process.page {
         let _ = page.read_exact_at(&mut counters, page::COUNTERS_AT as u64);

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use weft_wire::stream::packet::{Answer, BYTES, Request};
+use weft_wire::stream::packet::{Answer, BYTES, StreamRequest};
 use weft_wire::stream::page;
 
 const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process that offers connections; or all that have ended, as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
+pub struct SurveyedProcess {
     /// 0 for those that have ended.
     pub pid: u32,
     /// Connections that it has shown and whose other end nobody has shown. Of those that have ended: how many they are.
@@ -26,7 +26,7 @@ pub struct Process {
 
 /// A connection that goes over shared memory. Side n of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct SurveyedConnection {
     pub pids: [u32; 2],
     pub ports: [u16; 2],
     /// Bytes that this side has sent so.
@@ -35,7 +35,7 @@ pub struct Connection {
 
 /// A connection to another host that goes by a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Far {
+pub struct SurveyedFar {
     pub pid: u32,
     /// Of the end here.
     pub port: u16,
@@ -47,11 +47,11 @@ pub struct Far {
 /// What the rendezvous knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    pub processes: Vec<Process>,
+    pub processes: Vec<SurveyedProcess>,
     /// What all had counted that have ended since the rendezvous began.
-    pub ended: Option<Process>,
-    pub connections: Vec<Connection>,
-    pub far: Vec<Far>,
+    pub ended: Option<SurveyedProcess>,
+    pub connections: Vec<SurveyedConnection>,
+    pub far: Vec<SurveyedFar>,
 }
 
 /// Asks this user's rendezvous, or root's, which tells only root.
@@ -60,7 +60,7 @@ pub struct Survey {
 /// `ConnectionRefused` when there is none; `TimedOut` when it does not answer.
 pub fn survey() -> io::Result<Survey> {
     let socket = sys::connect()?;
-    sys::send(&socket, &Request::Survey.pack(), None)?;
+    sys::send(&socket, &StreamRequest::Survey.pack(), None)?;
     let end = Instant::now() + PATIENCE;
     let mut found = Survey::default();
     loop {
@@ -93,7 +93,7 @@ fn note(found: &mut Survey, packet: &[u8; BYTES + NUMBERS * 8]) -> bool {
                 numbers.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
             let (counters, fallen_back) = all.split_at(page::COUNTER_NAMES.len());
             let (counters, fallen_back) = (counters.to_vec(), fallen_back.to_vec());
-            let process = Process { pid, waiting: offers, counters, fallen_back };
+            let process = SurveyedProcess { pid, waiting: offers, counters, fallen_back };
             if pid == 0 {
                 found.ended = Some(process);
             } else {
@@ -101,12 +101,12 @@ fn note(found: &mut Survey, packet: &[u8; BYTES + NUMBERS * 8]) -> bool {
             }
         }
         Some(Answer::Connection { pids, ports, bytes }) => {
-            found.connections.push(Connection { pids, ports, bytes });
+            found.connections.push(SurveyedConnection { pids, ports, bytes });
         }
         Some(Answer::Far { pid, port, peer, bytes }) => {
             let remote = peer.socket_address();
             let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-            found.far.push(Far { pid, port, remote, bytes });
+            found.far.push(SurveyedFar { pid, port, remote, bytes });
         }
         Some(Answer::End) => return false,
         _ => {}

@@ -18,22 +18,22 @@ fn socket() -> io::Result<OwnedFd> {
 ///
 /// Its program may have said that the close of it waits, and be gone: then ours would be the one that does. So it goes
 /// as one of which nothing was said.
-pub struct Sent(Option<OwnedFd>);
+pub struct SentDescriptor(Option<OwnedFd>);
 
-impl Sent {
+impl SentDescriptor {
     /// For somebody who sees to its close himself, where that holds.
     pub fn keep_if(mut self, holds: bool) -> Option<OwnedFd> {
         self.0.take_if(|_| holds)
     }
 }
 
-impl AsRawFd for Sent {
+impl AsRawFd for SentDescriptor {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentDescriptor {
     fn drop(&mut self) {
         let nothing = libc::linger { l_onoff: 0, l_linger: 0 };
         let said = option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, nothing);
@@ -102,18 +102,18 @@ pub fn call(socket: &OwnedFd, process: u32, is_there: impl FnOnce() -> bool) {
     }
 }
 
-pub struct Listener {
+pub struct RendezvousListener {
     pub socket: OwnedFd,
 }
 
 /// A process that has come.
-pub struct Guest {
+pub struct ComeProcess {
     pub socket: OwnedFd,
     pub pid: u32,
     pub user: u32,
 }
 
-impl Listener {
+impl RendezvousListener {
     pub fn bind(name: &[u8]) -> io::Result<Self> {
         let socket = socket()?;
         weft_kernel::bind(socket.as_raw_fd(), &Abstract::new(name))?;
@@ -126,13 +126,13 @@ impl Listener {
         self.socket.as_raw_fd()
     }
 
-    pub fn accept(&self) -> io::Result<Guest> {
+    pub fn accept(&self) -> io::Result<ComeProcess> {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no address is asked for.
         let came = unsafe { system_call!(libc::SYS_accept4, self.socket.as_raw_fd(), 0, 0, flags) }?;
         let socket = OwnedFd::from(Descriptor::own(came as RawFd));
         let peer = peer(socket.as_raw_fd())?;
-        Ok(Guest { socket, pid: peer.pid as u32, user: peer.uid })
+        Ok(ComeProcess { socket, pid: peer.pid as u32, user: peer.uid })
     }
 }
 
@@ -142,13 +142,13 @@ pub fn send(socket: &OwnedFd, packet: &[u8], descriptor: Option<RawFd>) -> io::R
 }
 
 /// Receives a packet: how long it is (0: the end) and its descriptor.
-pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option<Sent>)> {
+pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option<SentDescriptor>)> {
     let (got, descriptor) = weft_kernel::receive_packet(socket.as_raw_fd(), packet)?;
-    Ok((got, descriptor.map(|descriptor| Sent(Some(descriptor.into())))))
+    Ok((got, descriptor.map(|descriptor| SentDescriptor(Some(descriptor.into())))))
 }
 
 /// What a shown socket is, asked from the kernel.
-pub struct Shown {
+pub struct ShownSocket {
     pub namespace: u64,
     pub cookie: u64,
     pub local: SocketAddr,
@@ -164,7 +164,7 @@ pub fn namespace(socket: &impl AsRawFd) -> io::Result<u64> {
 }
 
 /// `None` if it is not an established TCP connection.
-pub fn look_at(shown: &impl AsRawFd) -> Option<Shown> {
+pub fn look_at(shown: &impl AsRawFd) -> Option<ShownSocket> {
     let number = |name| option(shown.as_raw_fd(), libc::SOL_SOCKET, name, 0i32).ok();
     if number(libc::SO_TYPE)? != libc::SOCK_STREAM || number(libc::SO_PROTOCOL)? != libc::IPPROTO_TCP {
         return None;
@@ -173,7 +173,7 @@ pub fn look_at(shown: &impl AsRawFd) -> Option<Shown> {
     if option(shown.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, [0u8; 8]).ok()?[0] != TCP_ESTABLISHED {
         return None;
     }
-    Some(Shown {
+    Some(ShownSocket {
         namespace: namespace(shown).ok()?,
         cookie: weft_kernel::cookie(shown.as_raw_fd()).ok()?,
         local: name_of(shown, libc::SYS_getsockname)?,
@@ -308,7 +308,7 @@ pub fn new_arena(name: u64) -> io::Result<File> {
 }
 
 /// A process's page, if it is memory of the right size whose size nobody can change: writing there never waits.
-pub fn as_page(sent: Sent) -> Option<File> {
+pub fn as_page(sent: SentDescriptor) -> Option<File> {
     // Only memory has seals.
     let is_page = weft_kernel::is_sealed(sent.as_raw_fd(), page::BYTES);
     sent.keep_if(is_page).map(File::from)

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use weft_lanes::Client;
 use weft_wire::stream::arena::SLOTS;
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::packet::Place;
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::packet::SlotSide;
 
 /// A connection as one end names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,17 +44,17 @@ impl Tuple {
 
 /// A shown end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ShownEnd {
     pub client: Client,
     pub cookie: u64,
     /// Of a datagram socket: the other one, as its process names it.
-    pub peer: Option<Peer>,
+    pub peer: Option<DatagramPeer>,
 }
 
 /// Both ends are known: what to tell whom.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Meeting {
-    pub ends: [(End, Place); 2],
+    pub ends: [(ShownEnd, SlotSide); 2],
     /// The arena, new for these sides.
     pub new_to: [bool; 2],
 }
@@ -63,7 +63,7 @@ pub struct Meeting {
 const WAITING: usize = 16 * 1024;
 
 #[derive(Default)]
-struct Slot {
+struct TableSlot {
     generation: u32,
     used: bool,
     released: [bool; 2],
@@ -71,15 +71,15 @@ struct Slot {
 }
 
 /// What two processes share. Side n is that of `clients[n]`.
-pub struct Arena {
+pub struct SharedArena {
     pub name: u64,
     pub clients: [Client; 2],
     known: [bool; 2],
-    slots: Vec<Slot>,
+    slots: Vec<TableSlot>,
     free: Vec<u32>,
 }
 
-impl Arena {
+impl SharedArena {
     fn new(name: u64, clients: [Client; 2]) -> Self {
         Self { name, clients, known: [false; 2], slots: Vec::new(), free: Vec::new() }
     }
@@ -88,7 +88,7 @@ impl Arena {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < SLOTS as usize => {
-                self.slots.push(Slot::default());
+                self.slots.push(TableSlot::default());
                 self.slots.len() as u32 - 1
             }
             None => return None,
@@ -96,11 +96,11 @@ impl Arena {
         let entry = &mut self.slots[slot as usize];
         // After four thousand million uses a number comes back; 0 never.
         let generation = entry.generation.checked_add(1).unwrap_or(1);
-        *entry = Slot { generation, used: true, released: [false; 2], ports };
+        *entry = TableSlot { generation, used: true, released: [false; 2], ports };
         Some((slot, generation))
     }
 
-    fn release(&mut self, place: Place) {
+    fn release(&mut self, place: SlotSide) {
         let Some(entry) = self.slots.get_mut(place.slot as usize) else { return };
         if !entry.used || entry.generation != place.generation {
             return;
@@ -121,19 +121,19 @@ impl Arena {
 
 /// Everything that is known.
 #[derive(Default)]
-pub struct Table {
-    waiting: HashMap<Tuple, End>,
+pub struct RendezvousTable {
+    waiting: HashMap<Tuple, ShownEnd>,
     /// In the order of showing, for forgetting.
     shown: HashMap<Client, VecDeque<Tuple>>,
     /// Where an end of a connection waits, by its cookie.
     places: HashMap<(Client, u64), Tuple>,
-    arenas: HashMap<u64, Arena>,
+    arenas: HashMap<u64, SharedArena>,
     pairs: HashMap<[Client; 2], Vec<u64>>,
 }
 
-impl Table {
+impl RendezvousTable {
     /// `end` of the connection `tuple` was shown. `new_arena` makes an arena and answers its name.
-    pub fn show(&mut self, tuple: Tuple, end: End, new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
+    pub fn show(&mut self, tuple: Tuple, end: ShownEnd, new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
         // A socket connected to itself has one end only.
         if tuple.local == tuple.remote {
             return None;
@@ -148,7 +148,7 @@ impl Table {
         self.meet(ends, new_arena)
     }
 
-    fn wait(&mut self, tuple: Tuple, end: End) {
+    fn wait(&mut self, tuple: Tuple, end: ShownEnd) {
         self.forget(&tuple);
         self.waiting.insert(tuple, end);
         if end.peer.is_none() {
@@ -180,7 +180,7 @@ impl Table {
         }
     }
 
-    fn meet(&mut self, ends: [(End, u16); 2], new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
+    fn meet(&mut self, ends: [(ShownEnd, u16); 2], new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
         let pair = ends.map(|(end, _)| end.client);
         let ports = ends.map(|(_, port)| port);
         let names = self.pairs.entry(pair).or_default();
@@ -193,14 +193,14 @@ impl Table {
             None => {
                 let name = new_arena()?;
                 names.push(name);
-                let arena = self.arenas.entry(name).or_insert_with(|| Arena::new(name, pair));
+                let arena = self.arenas.entry(name).or_insert_with(|| SharedArena::new(name, pair));
                 (name, arena.take(ports)?)
             }
         };
         let arena = self.arenas.get_mut(&name)?;
         let new_to = arena.known.map(|known| !known);
         arena.known = [true; 2];
-        let place = |side: usize| Place { arena: name, slot, side: side as u32, generation };
+        let place = |side: usize| SlotSide { arena: name, slot, side: side as u32, generation };
         Some(Meeting { ends: [(ends[0].0, place(0)), (ends[1].0, place(1))], new_to })
     }
 
@@ -211,7 +211,7 @@ impl Table {
         }
     }
 
-    pub fn release(&mut self, place: Place) {
+    pub fn release(&mut self, place: SlotSide) {
         if let Some(arena) = self.arenas.get_mut(&place.arena) {
             arena.release(place);
         }
@@ -241,7 +241,7 @@ impl Table {
         self.waiting.values().filter(|end| end.client == client).count()
     }
 
-    pub fn arenas(&self) -> impl Iterator<Item = &Arena> {
+    pub fn arenas(&self) -> impl Iterator<Item = &SharedArena> {
         self.arenas.values()
     }
 }
@@ -254,8 +254,8 @@ mod tests {
         Tuple::new(7, local.parse().expect("an address"), remote.parse().expect("an address"))
     }
 
-    fn end(client: Client, cookie: u64) -> End {
-        End { client, cookie, peer: None }
+    fn end(client: Client, cookie: u64) -> ShownEnd {
+        ShownEnd { client, cookie, peer: None }
     }
 
     const A: &str = "127.0.0.1:1000";
@@ -263,10 +263,10 @@ mod tests {
 
     #[test]
     fn both_ends_meet_and_know_their_sides() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         assert_eq!(table.show(tuple(A, B), end(2, 20), || panic!("too early")), None);
         let meeting = table.show(tuple(B, A), end(1, 10), || Some(99)).expect("both are known");
-        let place = |side| Place { arena: 99, slot: 0, side, generation: 1 };
+        let place = |side| SlotSide { arena: 99, slot: 0, side, generation: 1 };
         assert_eq!(meeting.ends, [(end(1, 10), place(0)), (end(2, 20), place(1))]);
         assert_eq!(meeting.new_to, [true, true]);
         assert_eq!(table.arenas().next().expect("one").connections().collect::<Vec<_>>(), [(0, [2000, 1000])]);
@@ -274,14 +274,14 @@ mod tests {
 
     #[test]
     fn mapped_addresses_are_the_same() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         table.show(tuple("[::ffff:127.0.0.1]:1000", "[::ffff:127.0.0.1]:2000"), end(1, 1), || None);
         assert!(table.show(tuple(B, A), end(2, 2), || Some(5)).is_some());
     }
 
     #[test]
     fn other_namespaces_and_other_ports_do_not_meet() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         table.show(tuple(A, B), end(1, 1), || None);
         assert_eq!(table.show(Tuple { namespace: 8, ..tuple(B, A) }, end(2, 2), || Some(5)), None);
         assert_eq!(table.show(tuple(B, "127.0.0.1:1001"), end(2, 3), || Some(5)), None);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn datagram_sockets_meet_their_own_user_s_and_no_connections() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         let pair = |local: &str, remote: &str, user| {
             Tuple::of_datagrams(7, local.parse().expect("an address"), remote.parse().expect("an address"), user)
         };
@@ -301,7 +301,7 @@ mod tests {
         assert!(table.show(pair(B, A, 1000), end(2, 4), || Some(5)).is_some());
     }
 
-    fn connect(table: &mut Table, port: u16) -> Meeting {
+    fn connect(table: &mut RendezvousTable, port: u16) -> Meeting {
         let here = format!("127.0.0.1:{port}");
         table.show(tuple(&here, B), end(1, u64::from(port)), || None);
         table.show(tuple(B, &here), end(2, u64::from(port)), || Some(u64::from(port))).expect("both are known")
@@ -309,13 +309,13 @@ mod tests {
 
     #[test]
     fn a_slot_is_used_again_only_after_both_sides_left_it() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         let first = connect(&mut table, 1);
         let second = connect(&mut table, 2);
         assert_eq!((second.ends[0].1.slot, second.new_to), (1, [false, false]));
         table.release(first.ends[0].1);
         assert_eq!(connect(&mut table, 3).ends[0].1.slot, 2);
-        table.release(Place { generation: 2, ..first.ends[1].1 });
+        table.release(SlotSide { generation: 2, ..first.ends[1].1 });
         assert_eq!(connect(&mut table, 4).ends[0].1.slot, 3, "another generation's word");
         table.release(first.ends[1].1);
         let again = connect(&mut table, 5).ends[0].1;
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_full_arena_gets_a_second_one() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         (0..SLOTS as u16).for_each(|port| assert_eq!(connect(&mut table, port + 1).ends[0].1.arena, 1));
         let next = connect(&mut table, 5000);
         assert_eq!((next.ends[1].1.arena, next.ends[1].1.slot, next.new_to), (5000, 0, [true, true]));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn who_leaves_takes_its_offers_and_arenas_along() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         connect(&mut table, 1);
         table.show(tuple(A, B), end(1, 9), || None);
         assert_eq!(table.leave(1), [(1, 2)]);
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_closed_end_does_not_meet_the_next_connection_between_its_ports() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         table.show(tuple(A, B), end(1, 10), || None);
         table.withdraw(2, 10);
         assert_eq!(table.waiting_of(1), 1, "another process's");
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_oldest_offers_are_forgotten() {
-        let mut table = Table::default();
+        let mut table = RendezvousTable::default();
         for port in 3000..=3000 + WAITING as u16 {
             table.show(tuple(&format!("127.0.0.1:{port}"), B), end(1, 1), || None);
         }

@@ -68,7 +68,7 @@ pub(crate) fn folder_of(program: &Path) -> PathBuf {
 }
 
 /// What hosts may be sent.
-pub struct Stage {
+pub struct StagedFiles {
     kit: Kit,
     checksum: String,
     files: Vec<(String, u64)>,
@@ -76,7 +76,7 @@ pub struct Stage {
     bytes: Option<Rc<Vec<u8>>>,
 }
 
-impl Stage {
+impl StagedFiles {
     /// # Errors
     /// A file of this installation cannot be read.
     pub fn new() -> std::io::Result<Self> {
@@ -102,7 +102,7 @@ impl Stage {
     ///
     /// # Errors
     /// One of them cannot be read, or is no longer what it was.
-    pub fn parcel(&mut self) -> std::io::Result<Parcel> {
+    pub fn parcel(&mut self) -> std::io::Result<FileParcel> {
         if self.bytes.is_none() {
             let mut all = Vec::new();
             for ((_, path), (name, bytes)) in self.kit.files().zip(&self.files) {
@@ -114,7 +114,7 @@ impl Stage {
             }
             self.bytes = Some(Rc::new(all));
         }
-        Ok(Parcel { bytes: self.bytes.clone().unwrap_or_default(), sent: 0 })
+        Ok(FileParcel { bytes: self.bytes.clone().unwrap_or_default(), sent: 0 })
     }
 
     /// What was copied where, in one line; `places` has host and directory of each.
@@ -135,12 +135,12 @@ impl Stage {
 }
 
 /// The files on their way to one host.
-pub struct Parcel {
+pub struct FileParcel {
     bytes: Rc<Vec<u8>>,
     sent: usize,
 }
 
-impl Parcel {
+impl FileParcel {
     /// Writes as much as there is room for; false when there is nothing more to write, or nobody who reads.
     pub fn write(&mut self, fd: RawFd) -> bool {
         match crate::sys::write(fd, &self.bytes[self.sent..]) {

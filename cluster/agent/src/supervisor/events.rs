@@ -1,7 +1,7 @@
 //! What the launcher's loop waits for, and what it does when it comes.
 
 use super::*;
-use crate::relay::Place;
+use crate::relay::RelayPlace;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use weft_kernel::EventLoop;
 
@@ -14,7 +14,7 @@ pub enum Token {
     /// Of a watch near by.
     Keeper(usize),
     /// Of a watch on another host.
-    Relay(usize, Place),
+    Relay(usize, RelayPlace),
     /// What the launch command of another host says.
     Error(usize),
     Guard,
@@ -40,14 +40,14 @@ impl Supervisor {
     pub(super) fn ask(&self, interest: &mut Interest) {
         for (number, watch) in self.watches.iter().enumerate() {
             match &watch.way {
-                Way::Far { relay, .. } if watch.over && relay.carries() => {
+                WatchWay::Far { relay, .. } if watch.over && relay.carries() => {
                     for (fd, events, place) in relay.interest() {
                         interest.ask(fd, events, Token::Relay(number, place));
                     }
                 }
                 _ if watch.over => {}
-                Way::Near { kept, .. } => interest.ask(kept.link.fd(), POLLIN, Token::Keeper(number)),
-                Way::Far { relay, error, .. } => {
+                WatchWay::Near { kept, .. } => interest.ask(kept.link.fd(), POLLIN, Token::Keeper(number)),
+                WatchWay::Far { relay, error, .. } => {
                     if let Some(fd) = error.fd() {
                         interest.ask(fd, POLLIN, Token::Error(number));
                     }
@@ -79,7 +79,7 @@ impl Supervisor {
             interest.ask(fd, events, Token::Pmix);
         }
         for stream in &self.streams {
-            let Source { rank, sink, ref pipe } = stream.source;
+            let RankSource { rank, sink, ref pipe } = stream.source;
             if self.half.sinks[sink].merger.has_room(rank) {
                 interest.ask(pipe.as_raw_fd(), POLLIN, Token::Stream(pipe.as_raw_fd()));
             }
@@ -134,11 +134,11 @@ impl Supervisor {
 
     fn handle_keeper(&mut self, watch: usize) {
         while !self.watches[watch].over {
-            let Way::Near { kept, .. } = &self.watches[watch].way else { return };
+            let WatchWay::Near { kept, .. } = &self.watches[watch].way else { return };
             match kept.link.try_receive() {
-                Received::Message(message) => self.handle_message(watch, message),
-                Received::NothingYet => return,
-                Received::Gone => {
+                ReceivedRecord::Message(message) => self.handle_message(watch, message),
+                ReceivedRecord::NothingYet => return,
+                ReceivedRecord::Gone => {
                     let pid = kept.pid;
                     self.handle_keeper_gone(watch, pid);
                 }
@@ -147,17 +147,17 @@ impl Supervisor {
     }
 
     /// Messages name members of the watch.
-    pub(super) fn handle_message(&mut self, watch: usize, message: Message) {
+    pub(super) fn handle_message(&mut self, watch: usize, message: KeeperMessage) {
         let rank_of = |member: usize| self.watches[watch].ranks[member];
         match message {
-            Message::Started { rank, pid } => self.state.handle_started(rank_of(rank), pid),
-            Message::NotStarted { rank, errno } => {
+            KeeperMessage::Started { rank, pid } => self.state.handle_started(rank_of(rank), pid),
+            KeeperMessage::NotStarted { rank, errno } => {
                 let rank = rank_of(rank);
                 let reason = std::io::Error::from_raw_os_error(errno).to_string();
                 let decision = self.state.handle_not_started(rank, &self.programs[rank], &reason);
                 self.obey(decision);
             }
-            Message::Ended { rank, exit } => {
+            KeeperMessage::Ended { rank, exit } => {
                 let rank = rank_of(rank);
                 // What it said before it ended comes first.
                 self.read_pmi(rank);
@@ -170,16 +170,16 @@ impl Supervisor {
                 self.peers[rank].socket = None;
                 self.obey(decision);
             }
-            Message::Used { rank, usage } => {
+            KeeperMessage::Used { rank, usage } => {
                 let sent = rank.and_then(|member| self.members.as_ref()?.sent(member));
                 self.recorder.handle_used(rank.map(rank_of), usage, sent);
             }
-            Message::Failed { rank, text } => self.recorder.handle_failed(rank_of(rank), &text),
-            Message::Over { leftovers } => {
+            KeeperMessage::Failed { rank, text } => self.recorder.handle_failed(rank_of(rank), &text),
+            KeeperMessage::Over { leftovers } => {
                 self.leftovers += leftovers;
                 self.handle_over(watch);
             }
-            Message::Signal { .. } | Message::SignalOne { .. } | Message::Kill => {}
+            KeeperMessage::Signal { .. } | KeeperMessage::SignalOne { .. } | KeeperMessage::Kill => {}
         }
     }
 
@@ -195,13 +195,13 @@ impl Supervisor {
         self.watches[watch].over = true;
         let ranks = self.watches[watch].ranks.clone();
         ranks.iter().for_each(|rank| self.peers[*rank].socket = None);
-        let theirs = |stream: &Stream| ranks.binary_search(&stream.source.rank).is_ok();
+        let theirs = |stream: &WatchedStream| ranks.binary_search(&stream.source.rank).is_ok();
         while let Some(stream) = self.streams.iter().find(|stream| theirs(stream)) {
-            let Source { rank, sink, ref pipe } = stream.source;
+            let RankSource { rank, sink, ref pipe } = stream.source;
             self.read_stream(pipe.as_raw_fd(), true);
             self.take_rest(watch, rank, sink);
         }
-        if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+        if let WatchWay::Far { relay, .. } = &mut self.watches[watch].way {
             relay.close();
         }
         if self.is_over() {
@@ -223,7 +223,7 @@ impl Supervisor {
     fn handle_signal(&mut self, signal: i32) {
         match signal {
             libc::SIGTSTP => {
-                self.tell(Message::Signal { signal });
+                self.tell(KeeperMessage::Signal { signal });
                 self.spawned.signal(signal);
                 signals::stop_here();
             }
@@ -231,7 +231,7 @@ impl Supervisor {
             libc::SIGINT => self.handle_interrupt(),
             libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.is_over() => self.leave = Some(128 + signal),
             _ => {
-                self.tell(Message::Signal { signal });
+                self.tell(KeeperMessage::Signal { signal });
                 self.spawned.signal(signal);
             }
         }
@@ -241,7 +241,7 @@ impl Supervisor {
     fn handle_interrupt(&mut self) {
         self.interrupts += 1;
         if self.interrupts == 1 {
-            self.tell(Message::Signal { signal: libc::SIGINT });
+            self.tell(KeeperMessage::Signal { signal: libc::SIGINT });
             self.spawned.signal(libc::SIGINT);
             return;
         }
@@ -270,23 +270,23 @@ impl Supervisor {
     pub(super) fn handle_pmi_events(&mut self) {
         while let Some(event) = self.managers.pmi.poll_event() {
             match event {
-                Event::Reply { rank, line } => {
+                PmiEvent::Reply { rank, line } => {
                     self.peers[rank].queue.extend_from_slice(line.as_bytes());
                     self.flush_pmi(rank);
                 }
-                Event::Initialised { rank, interface } => {
+                PmiEvent::Initialised { rank, interface } => {
                     self.state.handle_interface(rank, interface);
                     let decision = self.state.handle_initialised(rank);
                     self.obey(decision);
                 }
-                Event::Finalised { rank } => self.state.handle_finalised(rank),
-                Event::Abort { rank, code, message, lost } => {
+                PmiEvent::Finalised { rank } => self.state.handle_finalised(rank),
+                PmiEvent::Abort { rank, code, message, lost } => {
                     let decision = self.state.handle_abort(rank, code, &message, lost);
                     self.obey(decision);
                 }
-                Event::Spawn { door, .. } => self.spawn(&door),
-                Event::Signal { rank, signal } => self.signal_one(rank, signal),
-                Event::Fault { rank, reason } => {
+                PmiEvent::Spawn { door, .. } => self.spawn(&door),
+                PmiEvent::Signal { rank, signal } => self.signal_one(rank, signal),
+                PmiEvent::Fault { rank, reason } => {
                     self.peers[rank].socket = None;
                     let decision = self.state.handle_fault(rank, &reason);
                     self.obey(decision);
@@ -296,7 +296,7 @@ impl Supervisor {
     }
 
     fn flush_pmi(&mut self, rank: usize) {
-        let Peer { socket, queue } = &mut self.peers[rank];
+        let PmiPeer { socket, queue } = &mut self.peers[rank];
         while let (Some(open), false) = (socket.as_mut(), queue.is_empty()) {
             match open.write(queue) {
                 Ok(count) => _ = queue.drain(..count),
@@ -310,7 +310,7 @@ impl Supervisor {
     /// Reads a stream; `to_its_end`: everything that is there, and then it is closed.
     fn read_stream(&mut self, fd: i32, to_its_end: bool) {
         let Some(at) = self.streams.iter().position(|stream| stream.source.pipe.as_raw_fd() == fd) else { return };
-        let Source { rank, sink, .. } = self.streams[at].source;
+        let RankSource { rank, sink, .. } = self.streams[at].source;
         // Not on the stack, of which a user may allow less.
         let mut bytes = vec![0; CHUNK_BYTES];
         let ended = loop {

@@ -1,26 +1,26 @@
 //! What is different for a job on several hosts: how it begins, what agents say, and how it is left.
 
 use super::*;
-use crate::relay::{Place, output_stream};
+use crate::relay::{RelayPlace, output_stream};
 use std::os::fd::OwnedFd;
-use weft_cluster::frame::{Channel, Frame, Stream as RankStream};
+use weft_cluster::frame::{Channel, Frame, RankStream};
 use weft_cluster::usage::NOBODY;
 
 /// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start when
 /// the launcher's loop runs.
-pub fn begin(job: &Job, hosts: &Hosts, size: usize, limits: (u64, u64)) -> Result<Begun, LaunchError> {
-    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
+pub fn begin(job: &Job, hosts: &LaunchHosts, size: usize, limits: (u64, u64)) -> Result<Begun, LaunchError> {
+    let signals = LauncherSignals::take().map_err(LaunchError::system("signals"))?;
     let gather::Gathered { guard, hosts: gathered } = gather::gather(job, hosts, size, &signals, limits)?;
     let mut pmi: Vec<Option<UnixStream>> = (0..size).map(|_| None).collect();
     let mut ours = OurHalf::default();
     let mut watches = Vec::new();
-    for (host, ranks, mut relay, error) in gathered.into_iter().filter_map(gather::Host::into_parts) {
+    for (host, ranks, mut relay, error) in gathered.into_iter().filter_map(gather::GatheredHost::into_parts) {
         for (member, rank) in ranks.iter().enumerate() {
             let socket = connect(job, *rank, member as u32, &mut relay, &mut ours);
             pmi[*rank] = Some(socket.map_err(LaunchError::system("streams of a rank"))?);
         }
-        let way = Way::Far { host, relay: Box::new(relay), error };
-        watches.push(Watch { ranks, way, over: false });
+        let way = WatchWay::Far { host, relay: Box::new(relay), error };
+        watches.push(HostWatch { ranks, way, over: false });
     }
     ours.pmi = pmi.into_iter().flatten().collect();
     let names = hosts.places.iter().map(|place| hosts.names[*place].clone()).collect();
@@ -34,7 +34,7 @@ fn connect(job: &Job, rank: usize, member: u32, relay: &mut Relay, ours: &mut Ou
         if !matches!(stream, Destination::Each(_)) {
             let (reader, writer) = nonblocking_pipe()?;
             relay.add_writer(channel(output_stream(sink)), writer);
-            ours.sources.push(Source { rank, sink, pipe: reader });
+            ours.sources.push(RankSource { rank, sink, pipe: reader });
         }
     }
     if descriptors::reads(job.stdin, rank) {
@@ -56,21 +56,21 @@ fn nonblocking_pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader.into(), writer.into()))
 }
 
-impl Watch {
-    pub fn tell(&mut self, message: Message) {
+impl HostWatch {
+    pub fn tell(&mut self, message: KeeperMessage) {
         match &mut self.way {
             _ if self.over => {}
-            Way::Near { kept, unsent } => {
+            WatchWay::Near { kept, unsent } => {
                 if !kept.link.try_send(&message) {
                     unsent.push(message);
                 }
             }
-            Way::Far { relay, .. } => match message {
-                Message::Signal { signal } => relay.send(&Frame::Signal { signal }),
-                Message::SignalOne { rank, signal } => {
+            WatchWay::Far { relay, .. } => match message {
+                KeeperMessage::Signal { signal } => relay.send(&Frame::Signal { signal }),
+                KeeperMessage::SignalOne { rank, signal } => {
                     relay.send(&Frame::SignalOne { member: rank as u32, signal });
                 }
-                Message::Kill => relay.send(&Frame::Kill),
+                KeeperMessage::Kill => relay.send(&Frame::Kill),
                 _ => {}
             },
         }
@@ -78,8 +78,8 @@ impl Watch {
 }
 
 impl Supervisor {
-    pub fn handle_relay(&mut self, watch: usize, place: Place, found: i16) {
-        if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+    pub fn handle_relay(&mut self, watch: usize, place: RelayPlace, found: i16) {
+        if let WatchWay::Far { relay, .. } = &mut self.watches[watch].way {
             relay.handle(place, found);
         }
         self.handle_frames(watch);
@@ -88,7 +88,7 @@ impl Supervisor {
     /// Takes what an agent has said.
     pub fn handle_frames(&mut self, watch: usize) {
         while !self.watches[watch].over {
-            let Way::Far { relay, .. } = &mut self.watches[watch].way else { return };
+            let WatchWay::Far { relay, .. } = &mut self.watches[watch].way else { return };
             match (relay.poll_frame(), relay.gone().map(str::to_owned)) {
                 (Some(frame), _) => self.handle_frame(watch, &frame),
                 (None, Some(reason)) => self.handle_agent_gone(watch, &reason),
@@ -96,7 +96,7 @@ impl Supervisor {
             }
         }
         // Only what it carries for others counts yet: their agents are reached over it.
-        let Way::Far { host, relay, .. } = &mut self.watches[watch].way else { return };
+        let WatchWay::Far { host, relay, .. } = &mut self.watches[watch].way else { return };
         while relay.poll_frame().is_some() {}
         if let Some(reason) = relay.gone().filter(|_| relay.awaits_carried()) {
             let reason = format!("the agent of host '{host}', which leads to others, is gone: {reason}");
@@ -112,10 +112,10 @@ impl Supervisor {
             return;
         }
         let message = match *frame {
-            Frame::Started { member, pid } => Some(Message::Started { rank: member as usize, pid }),
-            Frame::NotStarted { member, errno } => Some(Message::NotStarted { rank: member as usize, errno }),
-            Frame::Ended { member, exit } => Some(Message::Ended { rank: member as usize, exit }),
-            Frame::Over { leftovers } => Some(Message::Over { leftovers: leftovers as usize }),
+            Frame::Started { member, pid } => Some(KeeperMessage::Started { rank: member as usize, pid }),
+            Frame::NotStarted { member, errno } => Some(KeeperMessage::NotStarted { rank: member as usize, errno }),
+            Frame::Ended { member, exit } => Some(KeeperMessage::Ended { rank: member as usize, exit }),
+            Frame::Over { leftovers } => Some(KeeperMessage::Over { leftovers: leftovers as usize }),
             Frame::Used { member: NOBODY, usage, .. } => return self.recorder.handle_used(None, usage, None),
             Frame::Used { member, usage, sent } => {
                 let rank = self.watches[watch].ranks.get(member as usize).copied();
@@ -127,18 +127,20 @@ impl Supervisor {
             }
             Frame::Doing(ref members) => return self.handle_doing(watch, members),
             Frame::Pmix(ref piece) => return self.handle_pmix(watch, piece),
-            Frame::Failed { member, ref text } => Some(Message::Failed { rank: member as usize, text: text.clone() }),
+            Frame::Failed { member, ref text } => {
+                Some(KeeperMessage::Failed { rank: member as usize, text: text.clone() })
+            }
             Frame::KeeperGone { pid } => {
                 let host = self.host_of(watch);
                 return self.break_down(&format!("the keeper process (pid {pid}) on host '{host}' was killed"));
             }
             _ => None,
         };
-        let is_of_the_job = |message: &Message| match message {
-            Message::Started { rank, .. }
-            | Message::NotStarted { rank, .. }
-            | Message::Ended { rank, .. }
-            | Message::Failed { rank, .. } => *rank < members,
+        let is_of_the_job = |message: &KeeperMessage| match message {
+            KeeperMessage::Started { rank, .. }
+            | KeeperMessage::NotStarted { rank, .. }
+            | KeeperMessage::Ended { rank, .. }
+            | KeeperMessage::Failed { rank, .. } => *rank < members,
             _ => true,
         };
         match message.filter(is_of_the_job) {
@@ -149,7 +151,7 @@ impl Supervisor {
                     Frame::Refused { reason, .. } => reason,
                     _ => "it said what means nothing here",
                 };
-                if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+                if let WatchWay::Far { relay, .. } = &mut self.watches[watch].way {
                     relay.break_off(why);
                 }
             }
@@ -157,12 +159,12 @@ impl Supervisor {
     }
 
     fn host_of(&self, watch: usize) -> &str {
-        if let Way::Far { host, .. } = &self.watches[watch].way { host } else { "" }
+        if let WatchWay::Far { host, .. } = &self.watches[watch].way { host } else { "" }
     }
 
     /// An agent that was killed has a keeper, which ends the ranks there; we end all others.
     fn handle_agent_gone(&mut self, watch: usize, reason: &str) {
-        let Way::Far { host, error, .. } = &mut self.watches[watch].way else { return };
+        let WatchWay::Far { host, error, .. } = &mut self.watches[watch].way else { return };
         error.read();
         let reason = format!("the agent of host '{host}' is gone: {reason}{}", error.last_line());
         self.break_down(&reason);
@@ -174,7 +176,7 @@ impl Supervisor {
     pub fn give_up(&mut self) {
         for watch in 0..self.watches.len() {
             let over = self.watches[watch].over;
-            if let (Way::Far { host, relay, .. }, false) = (&mut self.watches[watch].way, over) {
+            if let (WatchWay::Far { host, relay, .. }, false) = (&mut self.watches[watch].way, over) {
                 let line = format_args!("the agent of host '{host}' does not answer; the job may live on there");
                 say(&self.front, line);
                 relay.break_off("it does not answer");
@@ -184,23 +186,23 @@ impl Supervisor {
     }
 
     pub fn read_error(&mut self, watch: usize) {
-        if let Way::Far { error, .. } = &mut self.watches[watch].way {
+        if let WatchWay::Far { error, .. } = &mut self.watches[watch].way {
             error.read();
         }
     }
 
     /// Of the keeper of the launch commands, only its death says something that the agents do not.
     pub fn handle_guard(&mut self) {
-        while let Some(Guard { kept }) = &self.guard {
+        while let Some(CommandKeeper { kept }) = &self.guard {
             match kept.link.try_receive() {
-                Received::NothingYet => return,
+                ReceivedRecord::NothingYet => return,
                 // All launch commands have ended. What that means for the job shows at their relays.
-                Received::Message(Message::Over { .. }) => {
+                ReceivedRecord::Message(KeeperMessage::Over { .. }) => {
                     sys::wait_for(kept.pid);
                     self.guard = None;
                 }
-                Received::Message(_) => {}
-                Received::Gone => {
+                ReceivedRecord::Message(_) => {}
+                ReceivedRecord::Gone => {
                     let pid = kept.pid;
                     self.guard = None;
                     self.break_down(&format!("the keeper process of the launch commands (pid {pid}) was killed"));
@@ -212,8 +214,8 @@ impl Supervisor {
 
     /// What came for a rank's stream and had no room in the pipe to us.
     pub fn take_rest(&mut self, watch: usize, rank: usize, sink: usize) {
-        let Watch { ranks, way, .. } = &mut self.watches[watch];
-        if let (Way::Far { relay, .. }, Ok(member)) = (way, ranks.binary_search(&rank)) {
+        let HostWatch { ranks, way, .. } = &mut self.watches[watch];
+        if let (WatchWay::Far { relay, .. }, Ok(member)) = (way, ranks.binary_search(&rank)) {
             let rest = relay.take_rest(Channel { member: member as u32, stream: output_stream(sink) });
             self.half.take_in(rank, sink, &rest);
         }
@@ -227,7 +229,7 @@ impl Supervisor {
         }
         let watches = std::mem::take(&mut self.watches);
         for watch in watches {
-            if let Way::Near { kept, .. } = watch.way {
+            if let WatchWay::Near { kept, .. } = watch.way {
                 sys::wait_for(kept.pid);
             }
         }

@@ -40,11 +40,11 @@ impl Supervisor {
         if !self.state.is_ending() {
             for watch in self.watches.iter_mut().filter(|watch| !watch.over) {
                 match &mut watch.way {
-                    Way::Near { .. } => {
-                        let doing = self.members.as_ref().map_or_else(Vec::new, Members::doing);
+                    WatchWay::Near { .. } => {
+                        let doing = self.members.as_ref().map_or_else(Vec::new, HostMembers::doing);
                         self.limit.take_in(&watch.ranks, &doing);
                     }
-                    Way::Far { relay, .. } => {
+                    WatchWay::Far { relay, .. } => {
                         relay.send(&Frame::AskDoing);
                         self.limit.awaited += 1;
                     }

@@ -52,8 +52,8 @@ impl Supervisor {
 
     fn tell_pmix(&mut self, host: usize, piece: Vec<u8>) {
         match self.watches.get_mut(host).map(|watch| &mut watch.way) {
-            Some(Way::Far { relay, .. }) => relay.send(&Frame::Pmix(piece)),
-            Some(Way::Near { .. }) => {
+            Some(WatchWay::Far { relay, .. }) => relay.send(&Frame::Pmix(piece)),
+            Some(WatchWay::Near { .. }) => {
                 if let Some(server) = self.managers.pmix_here.as_mut() {
                     server.tell(&piece);
                 }

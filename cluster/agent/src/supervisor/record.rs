@@ -1,6 +1,6 @@
 //! What is known of a job when it is over.
 
-use super::{Hosts, Job, Supervisor, say, sys};
+use super::{Job, LaunchHosts, Supervisor, say, sys};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use weft_cluster::failure::FailureReport;
 use weft_cluster::state::{Cause, Exit};
@@ -21,7 +21,7 @@ pub(super) struct JobRecorder {
 
 impl JobRecorder {
     /// `places`: the number of each rank's host.
-    pub fn new(job: &Job, hosts: Option<&Hosts>, places: Vec<usize>) -> Self {
+    pub fn new(job: &Job, hosts: Option<&LaunchHosts>, places: Vec<usize>) -> Self {
         let program = |given: &weft_cluster::job::Program| {
             let arguments = given.arguments.iter().map(|word| word.to_string_lossy().into_owned());
             ProgramRecord::new(&given.program, arguments, given.ranks)

@@ -24,7 +24,7 @@ pub(super) struct SpawnedJobs {
 }
 
 impl SpawnedJobs {
-    pub fn new(job: &mut Job, hosts: Option<&Hosts>) -> Self {
+    pub fn new(job: &mut Job, hosts: Option<&LaunchHosts>) -> Self {
         let (starter, arguments) = (job.starter.take(), arguments(job, hosts));
         Self { starter, live: Vec::new(), count: 0, arguments, used: RankUsage::default(), code: None }
     }
@@ -56,7 +56,7 @@ impl Spawned {
 }
 
 /// What launchers of spawned jobs are started with: on several hosts, the hosts.
-fn arguments(job: &Job, hosts: Option<&Hosts>) -> Vec<String> {
+fn arguments(job: &Job, hosts: Option<&LaunchHosts>) -> Vec<String> {
     let mut words = vec!["spawned".to_owned()];
     if let Some(hosts) = hosts {
         let slots = weft_cluster::job::RANKS_MAX;
@@ -99,7 +99,7 @@ impl Supervisor {
             match starter.poll() {
                 StarterSays::Nothing => return,
                 StarterSays::Gone => self.spawned.starter = None,
-                StarterSays::Wants(SignalWish { rank: None, signal }) => self.tell(Message::Signal { signal }),
+                StarterSays::Wants(SignalWish { rank: None, signal }) => self.tell(KeeperMessage::Signal { signal }),
                 StarterSays::Wants(SignalWish { rank: Some(rank), signal }) => self.signal_one(rank as usize, signal),
             }
         }
@@ -108,7 +108,7 @@ impl Supervisor {
     pub(super) fn signal_one(&mut self, rank: usize, signal: i32) {
         for watch in &mut self.watches {
             if let Some(rank) = watch.ranks.iter().position(|one| *one == rank) {
-                watch.tell(Message::SignalOne { rank, signal });
+                watch.tell(KeeperMessage::SignalOne { rank, signal });
             }
         }
     }

@@ -7,13 +7,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// What has not been read of a frame.
-pub struct Bytes<'a> {
+pub struct FrameBytes<'a> {
     pub rest: &'a [u8],
     /// Of the frame, for errors.
     pub kind: u8,
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> FrameBytes<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], FrameError> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(FrameError::Cut(self.kind))?;
         self.rest = rest;
@@ -48,7 +48,7 @@ pub trait Coded: Sized {
 
     /// # Errors
     /// The bytes mean nothing.
-    fn take(from: &mut Bytes) -> Result<Self, FrameError>;
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError>;
 }
 
 macro_rules! numbers {
@@ -58,7 +58,7 @@ macro_rules! numbers {
                 to.extend(self.to_le_bytes());
             }
 
-            fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+            fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
                 from.array().map(Self::from_le_bytes)
             }
         }
@@ -73,7 +73,7 @@ impl Coded for usize {
         u32::try_from(*self).unwrap_or(u32::MAX).put(to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         u32::take(from).map(|count| count as usize)
     }
 }
@@ -89,7 +89,7 @@ impl Coded for String {
         put_blob(to, self.as_bytes());
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         let bytes = from.blob()?.to_vec();
         Self::from_utf8(bytes).map_err(|_| from.wrong())
     }
@@ -100,7 +100,7 @@ impl Coded for OsString {
         put_blob(to, self.as_bytes());
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         from.blob().map(|bytes| Self::from_vec(bytes.to_vec()))
     }
 }
@@ -110,7 +110,7 @@ impl Coded for PathBuf {
         put_blob(to, OsStr::as_bytes(self.as_os_str()));
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         OsString::take(from).map(Self::from)
     }
 }
@@ -123,7 +123,7 @@ impl Coded for IpAddr {
         }
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         let bytes = from.blob()?;
         let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).into());
         v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).into())).map_err(|_| from.wrong())
@@ -135,7 +135,7 @@ impl Coded for bool {
         to.push((*self).into());
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         from.byte().map(|byte| byte != 0)
     }
 }
@@ -147,7 +147,7 @@ impl<T: Coded> Coded for Option<T> {
         self.iter().for_each(|value| value.put(to));
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         match from.byte()? {
             0 => Ok(None),
             1 => T::take(from).map(Some),
@@ -163,7 +163,7 @@ impl<T: Coded> Coded for Vec<T> {
         self.iter().for_each(|item| item.put(to));
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         let count = u32::take(from)?;
         (0..count).map(|_| T::take(from)).collect()
     }
@@ -175,7 +175,7 @@ impl Coded for Vec<u8> {
         to.extend(self);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok(std::mem::take(&mut from.rest).to_vec())
     }
 }
@@ -186,7 +186,7 @@ impl<A: Coded, B: Coded> Coded for (A, B) {
         self.1.put(to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok((A::take(from)?, B::take(from)?))
     }
 }
@@ -196,7 +196,7 @@ impl<T: Coded> Coded for [T; 2] {
         self.iter().for_each(|value| value.put(to));
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok([T::take(from)?, T::take(from)?])
     }
 }
@@ -209,7 +209,7 @@ macro_rules! structures {
                 $(self.$field.put(to);)+
             }
 
-            fn take(from: &mut $crate::frame::bytes::Bytes) -> Result<Self, $crate::frame::FrameError> {
+            fn take(from: &mut $crate::frame::bytes::FrameBytes) -> Result<Self, $crate::frame::FrameError> {
                 Ok(Self { $($field: $crate::frame::bytes::Coded::take(from)?),+ })
             }
         }
@@ -251,7 +251,7 @@ macro_rules! said {
             /// The bytes mean nothing.
             pub fn decode(piece: &[u8]) -> Result<Self, $crate::frame::FrameError> {
                 let (kind, rest) = piece.split_first().ok_or($crate::frame::FrameError::Length(0))?;
-                let mut from = $crate::frame::bytes::Bytes { rest, kind: *kind };
+                let mut from = $crate::frame::bytes::FrameBytes { rest, kind: *kind };
                 let said = match *kind {
                     $($kind $(| $more)* => Self::$variant
                         $((<$type as $crate::frame::bytes::Coded>::take(&mut from)?))?

@@ -1,7 +1,7 @@
 //! The two long frames: who an agent is, and what it is to start.
 
 use super::FrameError;
-use super::bytes::{Bytes, Coded, structures};
+use super::bytes::{Coded, FrameBytes, structures};
 use crate::job::{Program, StdinTo};
 use crate::placement::Bind;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
+pub struct AgentHello {
     /// Of the package.
     pub version: String,
     /// Of the executable: two that differ here are different builds.
@@ -24,7 +24,7 @@ pub struct Hello {
 
 /// What the agent of one host is to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct HostStart {
     pub job: String,
     /// What only its processes know.
     pub secret: u64,
@@ -51,21 +51,21 @@ pub struct Start {
 }
 
 structures! {
-    Hello { version, checksum, pid, host, addresses }
-    Start {
+    AgentHello { version, checksum, pid, host, addresses }
+    HostStart {
         job, secret, front, size, ranks, hosts, places, programs, environment, directory, bind, stdin, output, cores
     }
     Program { program, arguments, ranks, environment, directory }
 }
 
 /// A start is read as a whole, and looked at then.
-impl Coded for Box<Start> {
+impl Coded for Box<HostStart> {
     fn put(&self, to: &mut Vec<u8>) {
-        Start::put(self, to);
+        HostStart::put(self, to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
-        let start = Start::take(from)?;
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
+        let start = HostStart::take(from)?;
         let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
         let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);
         let sound = sound && crate::job::size(&start.programs) == Ok(start.size as usize);
@@ -84,7 +84,7 @@ impl Coded for Bind {
         });
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok(match from.byte()? {
             0 => Self::Auto,
             1 => Self::Core,
@@ -105,7 +105,7 @@ impl Coded for StdinTo {
         rank.put(to);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Ok(match (from.byte()?, usize::take(from)?) {
             (0, rank) => Self::Rank(rank),
             (1, 0) => Self::All,

@@ -4,14 +4,14 @@ use crate::placement::Bind;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
-const CHANNEL: Channel = Channel { member: 3, stream: Stream::Error };
+const CHANNEL: Channel = Channel { member: 3, stream: RankStream::Error };
 
-fn hello() -> Hello {
+fn hello() -> AgentHello {
     let addresses = vec![Ipv4Addr::new(10, 77, 0, 1).into(), std::net::Ipv6Addr::LOCALHOST.into()];
-    Hello { version: "0.1.0".into(), checksum: 0x0102_0304, pid: 9, host: "h".into(), addresses }
+    AgentHello { version: "0.1.0".into(), checksum: 0x0102_0304, pid: 9, host: "h".into(), addresses }
 }
 
-fn start() -> Start {
+fn start() -> HostStart {
     let first = Program {
         program: "./p".into(),
         arguments: vec!["-x".into(), "".into()],
@@ -19,7 +19,7 @@ fn start() -> Start {
         environment: vec![("A".into(), "b=c".into())],
         directory: Some("/d".into()),
     };
-    Start {
+    HostStart {
         job: "1-f".into(),
         secret: 7,
         front: "weft run".into(),
@@ -204,7 +204,7 @@ fn what_is_no_frame_is_refused_by_name() {
 
 #[test]
 fn a_start_whose_ranks_make_no_sense_is_refused() {
-    let with = |change: &dyn Fn(&mut Start)| {
+    let with = |change: &dyn Fn(&mut HostStart)| {
         let mut start = start();
         change(&mut start);
         read(&encoded(&Frame::Start(Box::new(start))))

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn named(list: &[(&str, usize)]) -> Vec<Host> {
-    list.iter().map(|(name, slots)| Host { name: (*name).to_owned(), slots: *slots }).collect()
+fn named(list: &[(&str, usize)]) -> Vec<SlotHost> {
+    list.iter().map(|(name, slots)| SlotHost { name: (*name).to_owned(), slots: *slots }).collect()
 }
 
 #[test]
@@ -42,31 +42,31 @@ fn every_bad_line_of_a_host_file_is_told_with_its_number() {
 
 #[test]
 fn maps_are_read() {
-    assert_eq!("slot".parse(), Ok(Map::Slot));
-    assert_eq!("host".parse(), Ok(Map::Host));
-    assert_eq!("3-per-host".parse(), Ok(Map::PerHost(3)));
+    assert_eq!("slot".parse(), Ok(RankMap::Slot));
+    assert_eq!("host".parse(), Ok(RankMap::Host));
+    assert_eq!("3-per-host".parse(), Ok(RankMap::PerHost(3)));
     for bad in ["", "0-per-host", "x-per-host", "core", "-per-host"] {
-        assert!(matches!(bad.parse::<Map>(), Err(HostsError::UnknownMap { .. })), "{bad}");
+        assert!(matches!(bad.parse::<RankMap>(), Err(HostsError::UnknownMap { .. })), "{bad}");
     }
 }
 
 #[test]
 fn ranks_are_spread_as_the_map_says() {
     let hosts = named(&[("a", 2), ("b", 1), ("c", 3)]);
-    assert_eq!(spread(&hosts, Map::Slot, 5), Ok(vec![0, 0, 1, 2, 2]));
-    assert_eq!(spread(&hosts, Map::Host, 6), Ok(vec![0, 1, 2, 0, 2, 2]));
-    assert_eq!(spread(&hosts, Map::PerHost(1), 3), Ok(vec![0, 1, 2]));
-    assert_eq!(ranks_wanted(&hosts, Map::Slot), 6);
-    assert_eq!(ranks_wanted(&hosts, Map::PerHost(1)), 3);
+    assert_eq!(spread(&hosts, RankMap::Slot, 5), Ok(vec![0, 0, 1, 2, 2]));
+    assert_eq!(spread(&hosts, RankMap::Host, 6), Ok(vec![0, 1, 2, 0, 2, 2]));
+    assert_eq!(spread(&hosts, RankMap::PerHost(1), 3), Ok(vec![0, 1, 2]));
+    assert_eq!(ranks_wanted(&hosts, RankMap::Slot), 6);
+    assert_eq!(ranks_wanted(&hosts, RankMap::PerHost(1)), 3);
 }
 
 #[test]
 fn too_many_ranks_are_refused_with_the_numbers() {
     let hosts = named(&[("a", 2), ("b", 1)]);
     let text = |map, ranks| spread(&hosts, map, ranks).unwrap_err().to_string();
-    assert_eq!(text(Map::Slot, 4), "4 ranks, but the hosts have 3 slots: a:2, b:1");
-    assert_eq!(text(Map::PerHost(2), 3), "2 ranks per host, but host 'b' has 1 slots");
-    assert_eq!(text(Map::PerHost(1), 3), "3 ranks, but 2 hosts with 1 ranks each take 2");
+    assert_eq!(text(RankMap::Slot, 4), "4 ranks, but the hosts have 3 slots: a:2, b:1");
+    assert_eq!(text(RankMap::PerHost(2), 3), "2 ranks per host, but host 'b' has 1 slots");
+    assert_eq!(text(RankMap::PerHost(1), 3), "3 ranks, but 2 hosts with 1 ranks each take 2");
 }
 
 #[test]
@@ -97,8 +97,8 @@ proptest! {
     fn no_host_gets_more_ranks_than_slots(
         slots in proptest::collection::vec(1usize..5, 1..6), turns: bool, ranks in 1usize..12,
     ) {
-        let hosts: Vec<Host> = slots.iter().map(|slots| Host { name: "h".into(), slots: *slots }).collect();
-        let map = if turns { Map::Host } else { Map::Slot };
+        let hosts: Vec<SlotHost> = slots.iter().map(|slots| SlotHost { name: "h".into(), slots: *slots }).collect();
+        let map = if turns { RankMap::Host } else { RankMap::Slot };
         match spread(&hosts, map, ranks) {
             Err(_) => prop_assert!(ranks > slots.iter().sum()),
             Ok(places) => {

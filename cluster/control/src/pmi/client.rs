@@ -9,7 +9,7 @@ const ANSWER_MAX: usize = 16 * 1024;
 
 /// What a rank asks its process manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum PmiRequest {
     /// Always the first. The manager may answer a higher subversion. Only our own is told by which interface we begin.
     Init {
         interface: Option<InterfaceName>,
@@ -89,7 +89,7 @@ pub enum ClientError {
     TooLong,
 }
 
-impl Request {
+impl PmiRequest {
     /// The name of the request on the wire.
     pub fn name(&self) -> &'static str {
         self.names().0
@@ -163,7 +163,7 @@ fn abort_line(code: i32, message: &str, lost: Option<Lost>) -> String {
 #[derive(Debug)]
 pub struct Client {
     input: LineBuffer,
-    pending: Option<Request>,
+    pending: Option<PmiRequest>,
     /// Told, and not taken.
     lost: VecDeque<usize>,
 }
@@ -180,8 +180,8 @@ impl Client {
     }
 
     /// The bytes to write for `request`. One request at a time; an abort may cut in.
-    pub fn handle_request(&mut self, request: Request) -> Result<Vec<u8>, ClientError> {
-        if matches!(request, Request::Abort { .. }) {
+    pub fn handle_request(&mut self, request: PmiRequest) -> Result<Vec<u8>, ClientError> {
+        if matches!(request, PmiRequest::Abort { .. }) {
             return Ok(request.encode()?.into_bytes());
         }
         if let Some(pending) = &self.pending {
@@ -238,7 +238,7 @@ fn note_lost(lost: &mut VecDeque<usize>, line: &str) -> bool {
     true
 }
 
-fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
+fn parse_reply(request: &PmiRequest, line: &str) -> Result<Reply, ClientError> {
     let (asked, answer) = request.names();
     let fields = Fields::parse(line);
     let unexpected = || ClientError::Unexpected { asked, line: line.chars().take(120).collect() };
@@ -246,7 +246,7 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
         return Err(unexpected());
     }
     let refused = fields.value("rc").is_some_and(|rc| rc != "0");
-    if refused && !matches!(request, Request::Get { .. }) {
+    if refused && !matches!(request, PmiRequest::Get { .. }) {
         return Err(ClientError::Refused {
             asked,
             reason: fields.value("msg").unwrap_or("no reason given").to_owned(),
@@ -254,25 +254,25 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
     }
     let number = |key| fields.number::<usize>(key).ok_or_else(unexpected);
     Ok(match request {
-        Request::Init { .. } => init_reply(&fields).ok_or_else(unexpected)?,
-        Request::Maxes => {
+        PmiRequest::Init { .. } => init_reply(&fields).ok_or_else(unexpected)?,
+        PmiRequest::Maxes => {
             Reply::Maxes { kvsname: number("kvsname_max")?, key: number("keylen_max")?, value: number("vallen_max")? }
         }
-        Request::KvsName => Reply::KvsName(fields.value("kvsname").ok_or_else(unexpected)?.to_owned()),
-        Request::UniverseSize => {
+        PmiRequest::KvsName => Reply::KvsName(fields.value("kvsname").ok_or_else(unexpected)?.to_owned()),
+        PmiRequest::UniverseSize => {
             Reply::UniverseSize(usize::try_from(fields.number::<i64>("size").ok_or_else(unexpected)?).ok())
         }
-        Request::Appnum => Reply::Appnum(number("appnum")?),
-        Request::Put { .. } => Reply::Put,
+        PmiRequest::Appnum => Reply::Appnum(number("appnum")?),
+        PmiRequest::Put { .. } => Reply::Put,
         // `found=FALSE` is how some managers say that a key is missing while `rc` is 0.
-        Request::Get { .. } if refused || fields.value("found") == Some("FALSE") => Reply::Get(None),
-        Request::Get { .. } => Reply::Get(Some(fields.value("value").ok_or_else(unexpected)?.to_owned())),
-        Request::Barrier => Reply::Barrier,
-        Request::Watch => Reply::Watch,
-        Request::Finalise => Reply::Finalise,
-        Request::Spawn { .. } => Reply::Spawn,
-        Request::Signal { .. } => Reply::Signal,
-        Request::Abort { .. } => return Err(unexpected()),
+        PmiRequest::Get { .. } if refused || fields.value("found") == Some("FALSE") => Reply::Get(None),
+        PmiRequest::Get { .. } => Reply::Get(Some(fields.value("value").ok_or_else(unexpected)?.to_owned())),
+        PmiRequest::Barrier => Reply::Barrier,
+        PmiRequest::Watch => Reply::Watch,
+        PmiRequest::Finalise => Reply::Finalise,
+        PmiRequest::Spawn { .. } => Reply::Spawn,
+        PmiRequest::Signal { .. } => Reply::Signal,
+        PmiRequest::Abort { .. } => return Err(unexpected()),
     })
 }
 
@@ -282,35 +282,35 @@ fn init_reply(fields: &Fields) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Event, Server};
+    use super::super::{PmiEvent, PmiServer};
     use super::*;
     use proptest::prelude::*;
 
     #[test]
     fn losses_are_told_to_those_that_have_asked_and_may_come_before_an_answer() {
-        let mut server = Server::new("job", vec![0; 3]);
+        let mut server = PmiServer::new("job", vec![0; 3]);
         let mut client = Client::new();
-        let exchange = |client: &mut Client, server: &mut Server, bytes: &[u8]| {
+        let exchange = |client: &mut Client, server: &mut PmiServer, bytes: &[u8]| {
             server.handle_bytes(0, bytes);
             while let Some(event) = server.poll_event() {
-                if let Event::Reply { rank: 0, line } = event {
+                if let PmiEvent::Reply { rank: 0, line } = event {
                     client.handle_bytes(line.as_bytes());
                 }
             }
         };
         server.handle_lost(2);
-        let asked = client.handle_request(Request::Watch).unwrap();
+        let asked = client.handle_request(PmiRequest::Watch).unwrap();
         exchange(&mut client, &mut server, &asked);
         assert_eq!(client.poll_reply(), Ok(Some(Reply::Watch)));
         server.handle_lost(1);
-        let asked = client.handle_request(Request::KvsName).unwrap();
+        let asked = client.handle_request(PmiRequest::KvsName).unwrap();
         exchange(&mut client, &mut server, &asked);
         assert_eq!(client.poll_lost(), None, "an answer is due");
         assert_eq!(client.poll_reply(), Ok(Some(Reply::KvsName("job".to_owned()))));
         assert_eq!((client.poll_lost(), client.poll_lost(), client.poll_lost()), (Some(2), Some(1), None));
     }
 
-    fn reply_to(request: Request, line: &str) -> Result<Option<Reply>, ClientError> {
+    fn reply_to(request: PmiRequest, line: &str) -> Result<Option<Reply>, ClientError> {
         let mut client = Client::new();
         client.handle_request(request).unwrap();
         client.handle_bytes(line.as_bytes());
@@ -320,18 +320,18 @@ mod tests {
     #[test]
     fn higher_subversion_is_accepted() {
         let line = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2\n";
-        assert_eq!(reply_to(Request::Init { interface: None }, line), Ok(Some(Reply::Init(1, 2))));
+        assert_eq!(reply_to(PmiRequest::Init { interface: None }, line), Ok(Some(Reply::Init(1, 2))));
     }
 
     #[test]
     fn unknown_universe_size_is_an_answer() {
         let line = "cmd=universe_size rc=0 size=-1\n";
-        assert_eq!(reply_to(Request::UniverseSize, line), Ok(Some(Reply::UniverseSize(None))));
+        assert_eq!(reply_to(PmiRequest::UniverseSize, line), Ok(Some(Reply::UniverseSize(None))));
     }
 
     #[test]
     fn missing_key_is_an_answer_in_both_dialects() {
-        let get = || Request::Get { kvsname: "j".into(), key: "k".into() };
+        let get = || PmiRequest::Get { kvsname: "j".into(), key: "k".into() };
         assert_eq!(reply_to(get(), "cmd=get_result rc=-1 msg=key_k_not_found\n"), Ok(Some(Reply::Get(None))));
         assert_eq!(reply_to(get(), "cmd=get_result rc=0 found=FALSE\n"), Ok(Some(Reply::Get(None))));
         let found = reply_to(get(), "cmd=get_result rc=0 found=TRUE value=a=b\n");
@@ -340,33 +340,33 @@ mod tests {
 
     #[test]
     fn refusal_names_request_and_reason() {
-        let error = reply_to(Request::Barrier, "cmd=barrier_out rc=-1 msg=no\n").unwrap_err();
+        let error = reply_to(PmiRequest::Barrier, "cmd=barrier_out rc=-1 msg=no\n").unwrap_err();
         assert_eq!(error.to_string(), "the process manager refused 'barrier_in': no");
     }
 
     #[test]
     fn answer_to_something_else_is_an_error() {
-        assert!(matches!(reply_to(Request::Barrier, "cmd=maxes\n"), Err(ClientError::Unexpected { .. })));
+        assert!(matches!(reply_to(PmiRequest::Barrier, "cmd=maxes\n"), Err(ClientError::Unexpected { .. })));
     }
 
     #[test]
     fn half_a_line_is_no_answer_yet() {
-        assert_eq!(reply_to(Request::Barrier, "cmd=barrier_ou"), Ok(None));
+        assert_eq!(reply_to(PmiRequest::Barrier, "cmd=barrier_ou"), Ok(None));
     }
 
     #[test]
     fn blank_in_a_value_is_refused_before_it_is_sent() {
-        let put = Request::Put { kvsname: "j".into(), key: "k".into(), value: "a b".into() };
+        let put = PmiRequest::Put { kvsname: "j".into(), key: "k".into(), value: "a b".into() };
         assert!(matches!(put.encode(), Err(ClientError::Unsendable { what: "value", .. })));
     }
 
     #[test]
     fn second_request_must_wait_but_abort_may_not() {
         let mut client = Client::new();
-        client.handle_request(Request::Barrier).unwrap();
-        assert_eq!(client.handle_request(Request::Maxes), Err(ClientError::OutOfTurn { pending: "barrier_in" }));
+        client.handle_request(PmiRequest::Barrier).unwrap();
+        assert_eq!(client.handle_request(PmiRequest::Maxes), Err(ClientError::OutOfTurn { pending: "barrier_in" }));
         let line = client
-            .handle_request(Request::Abort { code: 3, message: "it broke".into(), lost: Some(Lost::Rank(7)) })
+            .handle_request(PmiRequest::Abort { code: 3, message: "it broke".into(), lost: Some(Lost::Rank(7)) })
             .unwrap();
         assert_eq!(line, b"cmd=abort exitcode=3 message=it_broke lost=7\n");
     }
@@ -375,33 +375,33 @@ mod tests {
         #[test]
         fn client_and_server_understand_each_other(key in "[a-zA-Z0-9_-]{1,64}", value in "[!-~]{1,1024}") {
             prop_assume!(!key.starts_with("PMI_"));
-            let mut server = Server::new("job", vec![0]);
+            let mut server = PmiServer::new("job", vec![0]);
             let mut client = Client::new();
-            let mut exchange = |request: Request| {
+            let mut exchange = |request: PmiRequest| {
                 server.handle_bytes(0, &client.handle_request(request).unwrap());
                 while let Some(event) = server.poll_event() {
-                    if let Event::Reply { line, .. } = event { client.handle_bytes(line.as_bytes()); }
+                    if let PmiEvent::Reply { line, .. } = event { client.handle_bytes(line.as_bytes()); }
                 }
                 client.poll_reply().unwrap().unwrap()
             };
-            prop_assert_eq!(exchange(Request::Init { interface: Some(InterfaceName::Pvm) }), Reply::Init(1, 1));
-            prop_assert_eq!(exchange(Request::Maxes), Reply::Maxes { kvsname: 256, key: 64, value: 1024 });
-            let Reply::KvsName(kvsname) = exchange(Request::KvsName) else { panic!("kvsname expected") };
-            prop_assert_eq!(exchange(Request::UniverseSize), Reply::UniverseSize(Some(1)));
-            prop_assert_eq!(exchange(Request::Appnum), Reply::Appnum(0));
-            let put = Request::Put { kvsname: kvsname.clone(), key: key.clone(), value: value.clone() };
+            prop_assert_eq!(exchange(PmiRequest::Init { interface: Some(InterfaceName::Pvm) }), Reply::Init(1, 1));
+            prop_assert_eq!(exchange(PmiRequest::Maxes), Reply::Maxes { kvsname: 256, key: 64, value: 1024 });
+            let Reply::KvsName(kvsname) = exchange(PmiRequest::KvsName) else { panic!("kvsname expected") };
+            prop_assert_eq!(exchange(PmiRequest::UniverseSize), Reply::UniverseSize(Some(1)));
+            prop_assert_eq!(exchange(PmiRequest::Appnum), Reply::Appnum(0));
+            let put = PmiRequest::Put { kvsname: kvsname.clone(), key: key.clone(), value: value.clone() };
             prop_assert_eq!(exchange(put), Reply::Put);
-            prop_assert_eq!(exchange(Request::Get { kvsname, key }), Reply::Get(Some(value)));
-            prop_assert_eq!(exchange(Request::Barrier), Reply::Barrier);
-            prop_assert_eq!(exchange(Request::Spawn { door: "weft/door".into() }), Reply::Spawn);
-            prop_assert_eq!(exchange(Request::Signal { rank: 0, signal: 15 }), Reply::Signal);
-            prop_assert_eq!(exchange(Request::Finalise), Reply::Finalise);
+            prop_assert_eq!(exchange(PmiRequest::Get { kvsname, key }), Reply::Get(Some(value)));
+            prop_assert_eq!(exchange(PmiRequest::Barrier), Reply::Barrier);
+            prop_assert_eq!(exchange(PmiRequest::Spawn { door: "weft/door".into() }), Reply::Spawn);
+            prop_assert_eq!(exchange(PmiRequest::Signal { rank: 0, signal: 15 }), Reply::Signal);
+            prop_assert_eq!(exchange(PmiRequest::Finalise), Reply::Finalise);
         }
 
         #[test]
         fn any_answer_is_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let mut client = Client::new();
-            client.handle_request(Request::Maxes).unwrap();
+            client.handle_request(PmiRequest::Maxes).unwrap();
             client.handle_bytes(&bytes);
             let _ = client.poll_reply();
         }

@@ -10,9 +10,9 @@ mod client;
 mod line;
 mod server;
 
-pub use client::{Client, ClientError, Reply, Request};
+pub use client::{Client, ClientError, PmiRequest, Reply};
 pub use line::{BadFrame, Fields, LineBuffer, LineTooLong};
-pub use server::{Event, Server};
+pub use server::{PmiEvent, PmiServer};
 
 /// Longest key-value-space name in bytes, as `get_maxes` tells it.
 pub const KVSNAME_MAX: usize = 256;

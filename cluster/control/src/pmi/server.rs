@@ -12,7 +12,7 @@ use weft_wire::interface::InterfaceName;
 
 /// What comes out of the server after bytes of a rank went in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum PmiEvent {
     /// Write these bytes (one line, or a frame of PMI-2) to the rank.
     Reply { rank: usize, line: String },
     /// The rank has begun to use PMI (`MPI_Init`, or the like of another interface).
@@ -30,12 +30,12 @@ pub enum Event {
     Fault { rank: usize, reason: String },
 }
 
-struct Client {
+struct PmiClient {
     input: LineBuffer,
     initialised: bool,
     in_barrier: bool,
     /// Inside an `mcmd=` block: its command and the counts that tell the last block of a row.
-    block: Option<Block>,
+    block: Option<PmiBlock>,
     faulty: bool,
     /// It wants to be told which ranks are lost.
     watches: bool,
@@ -52,7 +52,7 @@ enum Dialect {
 }
 
 #[derive(Default)]
-struct Block {
+struct PmiBlock {
     command: String,
     total: u32,
     so_far: u32,
@@ -61,14 +61,14 @@ struct Block {
 /// Serves protocol 1.1 to all ranks of one job.
 ///
 /// A `put` is visible at once, thus also after the next barrier. A second `put` of a key replaces the value.
-pub struct Server {
+pub struct PmiServer {
     job: String,
     appnum: Vec<usize>,
     mapping: String,
     store: HashMap<String, String>,
     published: HashMap<String, String>,
-    clients: Vec<Client>,
-    events: VecDeque<Event>,
+    clients: Vec<PmiClient>,
+    events: VecDeque<PmiEvent>,
     /// Ranks that are lost while the others go on.
     lost: Vec<usize>,
     /// The number of each rank's host.
@@ -78,7 +78,7 @@ pub struct Server {
     waiting: Vec<two::HostWaiter>,
 }
 
-impl Server {
+impl PmiServer {
     /// A server for a job named `job` whose rank `r` belongs to program number `appnum[r]`; all on one host.
     pub fn new(job: &str, appnum: Vec<usize>) -> Self {
         let places = vec![0; appnum.len()];
@@ -88,7 +88,7 @@ impl Server {
     /// The same where rank `r` runs on host number `places[r]`.
     pub fn on_hosts(job: &str, appnum: Vec<usize>, places: &[usize]) -> Self {
         let size = appnum.len();
-        let client = || Client {
+        let client = || PmiClient {
             input: LineBuffer::new(LINE_MAX),
             initialised: false,
             in_barrier: false,
@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// The next thing to do, in the order in which it came about.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<PmiEvent> {
         self.events.pop_front()
     }
 
@@ -170,7 +170,7 @@ impl Server {
         match fields.command() {
             Some("init") => self.on_init(rank, &fields),
             Some(command) if fields.value("mcmd").is_some() => {
-                self.clients[rank].block = Some(Block { command: command.to_owned(), total: 1, so_far: 1 });
+                self.clients[rank].block = Some(PmiBlock { command: command.to_owned(), total: 1, so_far: 1 });
             }
             Some(command) => self.on_command(rank, command, &fields),
             None => self.fault(rank, format!("the PMI line '{}' names no command", excerpt(line))),
@@ -227,13 +227,13 @@ impl Server {
 
     fn begin(&mut self, rank: usize, interface: InterfaceName) {
         self.clients[rank].initialised = true;
-        self.events.push_back(Event::Initialised { rank, interface });
+        self.events.push_back(PmiEvent::Initialised { rank, interface });
     }
 
     /// It may begin again: sessions of MPI do.
     fn end(&mut self, rank: usize) {
         self.clients[rank].initialised = false;
-        self.events.push_back(Event::Finalised { rank });
+        self.events.push_back(PmiEvent::Finalised { rank });
     }
 
     fn on_put(&mut self, rank: usize, fields: &Fields) {
@@ -298,12 +298,12 @@ impl Server {
         let message = fields.value("message").or(fields.value("error_msg")).unwrap_or("").to_owned();
         let lost = fields.value("lost").and_then(Lost::parse);
         let lost = lost.filter(|lost| !matches!(lost, Lost::Rank(rank) if *rank >= self.clients.len()));
-        self.events.push_back(Event::Abort { rank, code, message, lost });
+        self.events.push_back(PmiEvent::Abort { rank, code, message, lost });
     }
 
     fn on_our_spawn(&mut self, rank: usize, fields: &Fields) {
         let Some(door) = fields.value("door") else { return self.refuse(rank, super::SPAWNED, "door_missing") };
-        self.events.push_back(Event::Spawn { rank, door: door.to_owned() });
+        self.events.push_back(PmiEvent::Spawn { rank, door: door.to_owned() });
         self.reply(rank, format!("cmd={} rc=0", super::SPAWNED));
     }
 
@@ -313,7 +313,7 @@ impl Server {
         match of.zip(number("signal").filter(|signal| SIGNALS.contains(signal))) {
             None => self.refuse(rank, super::SIGNALLED, "no_such_rank_or_signal"),
             Some((of, signal)) => {
-                self.events.push_back(Event::Signal { rank: of, signal });
+                self.events.push_back(PmiEvent::Signal { rank: of, signal });
                 self.reply(rank, format!("cmd={} rc=0", super::SIGNALLED));
             }
         }
@@ -378,12 +378,12 @@ impl Server {
     fn reply(&mut self, rank: usize, mut line: String) {
         line.push('\n');
         debug_assert!(line.len() <= LINE_MAX, "an answer is one bounded line");
-        self.events.push_back(Event::Reply { rank, line });
+        self.events.push_back(PmiEvent::Reply { rank, line });
     }
 
     fn fault(&mut self, rank: usize, reason: String) {
         self.clients[rank].faulty = true;
-        self.events.push_back(Event::Fault { rank, reason });
+        self.events.push_back(PmiEvent::Fault { rank, reason });
     }
 }
 

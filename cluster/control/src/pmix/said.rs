@@ -1,7 +1,7 @@
 //! What a PMIx server and the launcher say to each other: pieces with their length before them, little-endian. The agent
 //! of another host passes them on unread.
 
-use crate::frame::bytes::{Bytes, Coded, put_blob};
+use crate::frame::bytes::{Coded, FrameBytes, put_blob};
 use crate::frame::{FRAME_MAX, FrameError};
 use crate::said;
 
@@ -66,7 +66,7 @@ impl Coded for Together {
         to.push(*self as u8);
     }
 
-    fn take(from: &mut Bytes) -> Result<Self, FrameError> {
+    fn take(from: &mut FrameBytes) -> Result<Self, FrameError> {
         Self::ALL.get(usize::from(from.byte()?)).copied().ok_or_else(|| from.wrong())
     }
 }

@@ -15,7 +15,7 @@ fn wish(number: u64, ranks: usize, seconds: Option<u64>) -> JobWish {
         program: "./prog".to_owned(),
         partition: "all".to_owned(),
         ranks,
-        map: Map::Slot,
+        map: RankMap::Slot,
         seconds,
         since: number,
     }
@@ -83,7 +83,7 @@ fn one_member_for_all_goes_before_several_and_the_launchers_before_others() {
     };
     assert_eq!(hosts(&mut orders, wish(1, 3, None)), ["a:3"]);
     assert_eq!(hosts(&mut orders, wish(2, 3, None)), ["b:3"]);
-    assert_eq!(hosts(&mut orders, JobWish { map: Map::Host, ..wish(3, 2, None) }), ["a:1", "b:1"]);
+    assert_eq!(hosts(&mut orders, JobWish { map: RankMap::Host, ..wish(3, 2, None) }), ["a:1", "b:1"]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ prop_compose! {
         let partitions = partitions.into_iter().enumerate().map(|(at, (mut partition, order))| {
             partition.name = format!("p{at}");
             let most = partition.limits.processes.unwrap_or(usize::MAX);
-            let host = |at: usize| Host { slots: members[at].slots.min(most), ..members[at].host() };
+            let host = |at: usize| SlotHost { slots: members[at].slots.min(most), ..members[at].host() };
             partition.hosts = order.into_iter().map(host).collect();
             partition
         }).collect::<Vec<_>>();
@@ -59,7 +59,7 @@ prop_compose! {
             let partition: &Partition = &partitions[at % partitions.len()];
             let slots = partition.slots() / 2;
             let slots = (is_slots && slots > 0).then_some(slots);
-            let member = |host: &Host| members.iter().find(|member| member.name == host.name).expect("a member").host();
+            let member = |host: &SlotHost| members.iter().find(|member| member.name == host.name).expect("a member").host();
             let hosts = match slots {
                 Some(slots) => crate::reservation::last_slots(partition, slots),
                 None => partition.hosts.iter().map(member).collect(),

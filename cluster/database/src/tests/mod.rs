@@ -28,8 +28,8 @@ device = "shm,tcp"
 ranks = 2
 "#;
 
-fn host(name: &str, slots: usize) -> Host {
-    Host { name: name.to_owned(), slots }
+fn host(name: &str, slots: usize) -> SlotHost {
+    SlotHost { name: name.to_owned(), slots }
 }
 
 fn mistakes(text: &str) -> Vec<String> {

@@ -21,7 +21,7 @@ impl Side {
         Self { meetings: Meetings::new(4096), met: Vec::new(), next_slot: 0, lanes: true }
     }
 
-    fn calls(&mut self, now_ns: u64) -> Vec<Call> {
+    fn calls(&mut self, now_ns: u64) -> Vec<ShownCall> {
         let mut calls = Vec::new();
         self.meetings.poll_calls(now_ns, |call| {
             calls.push(*call);
@@ -31,8 +31,8 @@ impl Side {
     }
 
     /// As it comes by the network, and back.
-    fn handle(&mut self, call: &Call, now_ns: u64) -> Option<Call> {
-        let call = Call::parse(&KEY, &call.pack(&KEY)).expect("it is tagged");
+    fn handle(&mut self, call: &ShownCall, now_ns: u64) -> Option<ShownCall> {
+        let call = ShownCall::parse(&KEY, &call.pack(&KEY)).expect("it is tagged");
         let (slot, lanes) = (&mut self.next_slot, self.lanes);
         let heard = self.meetings.handle_call(&call, now_ns, |_| {
             *slot += 1;
@@ -43,25 +43,25 @@ impl Side {
     }
 }
 
-fn shown(client: u64, from: [u8; 4], to: [u8; 4], port: u16) -> Shown {
+fn shown(client: u64, from: [u8; 4], to: [u8; 4], port: u16) -> EndOwner {
     let (near, far) = if from == HERE { (port, 80) } else { (80, port) };
-    Shown { client, cookie: u64::from(port), ends: [Peer::of_v4(from, near), Peer::of_v4(to, far)] }
+    EndOwner { client, cookie: u64::from(port), ends: [DatagramPeer::of_v4(from, near), DatagramPeer::of_v4(to, far)] }
 }
 
-fn here(port: u16) -> Shown {
+fn here(port: u16) -> EndOwner {
     shown(1, HERE, THERE, port)
 }
 
-fn there(port: u16) -> Shown {
+fn there(port: u16) -> EndOwner {
     shown(2, THERE, HERE, port)
 }
 
 /// Every call and answer goes through `network`, which says how often it arrives. Answers how many calls there were.
-fn talk(sides: &mut [Side; 2], from_ns: u64, mut network: impl FnMut(usize, &Call) -> usize) -> usize {
+fn talk(sides: &mut [Side; 2], from_ns: u64, mut network: impl FnMut(usize, &ShownCall) -> usize) -> usize {
     let mut count = 0;
     for tick in 0..300 {
         let now_ns = from_ns + tick * 5 * MS;
-        let mut waiting: Vec<(usize, Call)> = Vec::new();
+        let mut waiting: Vec<(usize, ShownCall)> = Vec::new();
         for (number, side) in sides.iter_mut().enumerate() {
             waiting.extend(side.calls(now_ns).into_iter().map(|call| (number, call)));
         }
@@ -167,7 +167,7 @@ fn calls_that_are_repeated_after_a_meeting_change_nothing() {
     });
     for (from, call) in heard {
         sides[1 - from].handle(&call, MS);
-        let other = Call { nonce: [7; 16], ..call };
+        let other = ShownCall { nonce: [7; 16], ..call };
         assert_eq!(sides[1 - from].handle(&other, MS), None, "one of another showing");
     }
     assert_eq!(sides.each_ref().map(|side| side.met.len()), [1, 1]);
@@ -189,10 +189,12 @@ fn who_has_not_met_is_answered_by_who_has() {
 fn calls_name_ends_and_others_are_not_answered() {
     let mut sides = both();
     let call = sides[0].calls(0)[0];
-    for ends in
-        [[call.ends[1], call.ends[0]], [call.ends[0], Peer::of_v4(THERE, 81)], [Peer::of_v4(HERE, 9), call.ends[1]]]
-    {
-        assert_eq!(sides[1].handle(&Call { ends, ..call }, 0), None);
+    for ends in [
+        [call.ends[1], call.ends[0]],
+        [call.ends[0], DatagramPeer::of_v4(THERE, 81)],
+        [DatagramPeer::of_v4(HERE, 9), call.ends[1]],
+    ] {
+        assert_eq!(sides[1].handle(&ShownCall { ends, ..call }, 0), None);
     }
     assert!(sides[1].handle(&call, 0).is_some());
 }
@@ -304,8 +306,8 @@ fn ends_without_end_are_refused_and_room_comes_back() {
     let all = (3..100).flat_map(|client| (1..2000).map(move |port| (client, port)));
     taken += all
         .filter(|(client, port)| {
-            let (near, far) = (Peer::of_v4([10, 0, *client as u8, 1], *port), Peer::of_v4(THERE, 80));
-            side.meetings.show(Shown { client: *client, cookie: 1, ends: [near, far] }, [1; 16], 0, 0)
+            let (near, far) = (DatagramPeer::of_v4([10, 0, *client as u8, 1], *port), DatagramPeer::of_v4(THERE, 80));
+            side.meetings.show(EndOwner { client: *client, cookie: 1, ends: [near, far] }, [1; 16], 0, 0)
         })
         .count();
     assert_eq!(taken, 4096);
@@ -321,8 +323,8 @@ fn hosts_are_bounded() {
     let mut side = Side::new();
     for number in 0..5000_u16 {
         let [high, low] = number.to_be_bytes();
-        let call = Call {
-            ends: [Peer::of_v4([10, 1, high, low], 1), Peer::of_v4(HERE, 80)],
+        let call = ShownCall {
+            ends: [DatagramPeer::of_v4([10, 1, high, low], 1), DatagramPeer::of_v4(HERE, 80)],
             nonce: [1; 16],
             named: None,
             landing: None,
@@ -331,7 +333,8 @@ fn hosts_are_bounded() {
         assert_eq!(side.handle(&call, 0), None);
     }
     assert_eq!(side.meetings.hosts.len(), HOSTS);
-    let call = Call { ends: [Peer::of_v4(THERE, 1), Peer::of_v4(HERE, 80)], ..both()[0].calls(0)[0] };
+    let call =
+        ShownCall { ends: [DatagramPeer::of_v4(THERE, 1), DatagramPeer::of_v4(HERE, 80)], ..both()[0].calls(0)[0] };
     side.handle(&call, SILENCE_NS);
     assert_eq!(side.meetings.hosts.len(), 1);
 }
@@ -340,7 +343,7 @@ fn hosts_are_bounded() {
 fn what_is_withdrawn_meets_no_more() {
     let mut sides = both();
     assert!(sides[0].meetings.withdraw(2, 1000).is_none(), "another process's");
-    assert!(matches!(sides[0].meetings.withdraw(1, 1000), Some(Withdrawn::Forgotten(Given { kept: Some(11), .. }))));
+    assert!(matches!(sides[0].meetings.withdraw(1, 1000), Some(Withdrawn::Forgotten(GivenUp { kept: Some(11), .. }))));
     talk(&mut sides, 0, |_, _| 1);
     assert!(sides.iter().all(|side| side.met.is_empty()));
     let mut sides = both();

@@ -1,6 +1,6 @@
 //! Broadcast.
 
-use super::tree::Place;
+use super::tree::BinomialPlace;
 use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::Bcast;
 
@@ -40,7 +40,7 @@ fn choose(me: Party, bytes: u64) -> Bcast {
 }
 
 pub fn binomial(s: &mut Schedule, me: Party, root: u32, data: View) {
-    let place = Place::new(me, root);
+    let place = BinomialPlace::new(me, root);
     if let Some(parent) = place.parent() {
         s.receive(parent, data);
         s.wait();
@@ -70,7 +70,7 @@ pub fn chain(s: &mut Schedule, me: Party, root: u32, data: View) {
 
 /// The root's data is dealt out in `n` pieces along a binomial tree, then the pieces go round a ring (van de Geijn).
 pub fn scatter_allgather(s: &mut Schedule, me: Party, root: u32, data: View) {
-    let place = Place::new(me, root);
+    let place = BinomialPlace::new(me, root);
     let piece = data.count.div_ceil(u64::from(me.size));
     let start = |v: u32| (u64::from(v) * piece).min(data.count);
     let pieces = |first: u32, count: u32| data.slice(start(first), start(first + count) - start(first));

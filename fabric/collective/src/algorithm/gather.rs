@@ -1,6 +1,6 @@
 //! Gather and scatter, with equal blocks or with counts that only the root knows.
 
-use super::tree::Place;
+use super::tree::BinomialPlace;
 use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::{Gather, Scatter};
 
@@ -25,7 +25,7 @@ pub fn gather(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, mine: Op
     if algorithm == Gather::Direct {
         return gatherv(s, me, root, mine, blocks);
     }
-    let place = Place::new(me, root);
+    let place = BinomialPlace::new(me, root);
     if let (1, Some(parent), Some(mine)) = (place.span, place.parent(), mine) {
         s.send(parent, mine);
         return s.wait();
@@ -79,7 +79,7 @@ pub fn scatter(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, blocks:
     if algorithm == Scatter::Direct {
         return scatterv(s, me, root, blocks, mine);
     }
-    let place = Place::new(me, root);
+    let place = BinomialPlace::new(me, root);
     if let (1, Some(parent), Some(mine)) = (place.span, place.parent(), mine) {
         s.receive(parent, mine);
         return s.wait();

@@ -1,7 +1,7 @@
 //! Reductions. All fold in the order of ranks, so that operations need not be commutative, and every rank that
 //! computes a value computes it in the same way, so that results are the same bit for bit.
 
-use super::tree::Place;
+use super::tree::BinomialPlace;
 use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::{Allreduce, Reduce, ReduceScatter};
 
@@ -37,13 +37,13 @@ impl Accumulator {
 /// The ranks among which a power of two takes part: the first `2 * extra` ranks work in pairs, of which the odd one
 /// stands for both.
 #[derive(Clone, Copy)]
-struct Folded {
+struct FoldedRanks {
     me: Party,
     extra: u32,
     power: u32,
 }
 
-impl Folded {
+impl FoldedRanks {
     fn new(me: Party) -> Self {
         let power = 1 << me.size.ilog2();
         Self { me, extra: me.size - power, power }
@@ -73,7 +73,7 @@ pub fn allreduce(s: &mut Schedule, me: Party, input: View, output: View) {
     if me.size == 1 || s.size(output) == 0 {
         return s.copy(input, output);
     }
-    let folded = Folded::new(me);
+    let folded = FoldedRanks::new(me);
     let Some(number) = folded.number() else {
         s.send(me.rank + 1, input);
         s.wait();
@@ -97,7 +97,7 @@ pub fn allreduce(s: &mut Schedule, me: Party, input: View, output: View) {
 }
 
 /// Recursive doubling: partners at growing distance exchange their whole values.
-fn doubling(s: &mut Schedule, folded: Folded, number: u32, input: View, output: View) {
+fn doubling(s: &mut Schedule, folded: FoldedRanks, number: u32, input: View, output: View) {
     let scratch = s.reserve_elements(output.shape, output.count);
     // Each fold on the right moves the value to the other place; begin so that it ends in the output.
     let swaps = (0..folded.power.ilog2()).filter(|bit| number & (1 << bit) == 0).count();
@@ -143,7 +143,7 @@ fn piece(number: u32, rounds: u32, count: u64) -> (u64, u64) {
 
 /// Recursive halving with growing distance (each partner keeps half of what both have, so that neighbouring ranks are
 /// folded first), after which number `i` has the fold of `piece(i)` in `output`, then the way back (Rabenseifner).
-fn halving(s: &mut Schedule, folded: Folded, number: u32, input: View, output: View) {
+fn halving(s: &mut Schedule, folded: FoldedRanks, number: u32, input: View, output: View) {
     let rounds = folded.power.ilog2();
     reduce_pieces(s, folded, number, input, output);
     for bit in (0..rounds).rev() {
@@ -156,7 +156,7 @@ fn halving(s: &mut Schedule, folded: Folded, number: u32, input: View, output: V
 }
 
 /// The first half of [`halving`].
-fn reduce_pieces(s: &mut Schedule, folded: Folded, number: u32, input: View, output: View) {
+fn reduce_pieces(s: &mut Schedule, folded: FoldedRanks, number: u32, input: View, output: View) {
     let scratch = s.reserve_elements(output.shape, output.count);
     let acc = Accumulator { value: output, spare: scratch };
     // As in `doubling`.
@@ -196,7 +196,7 @@ pub fn reduce(s: &mut Schedule, me: Party, root: u32, input: View, output: View,
     if me.size == 1 || s.size(input) == 0 {
         return s.copy(input, output);
     }
-    let folded = Folded::new(me);
+    let folded = FoldedRanks::new(me);
     let long = s.size(input) >= LONG_BYTES && me.size > 2;
     let long = s.algorithms.reduce.map_or(long, |named| named == Reduce::Halving);
     let long = long && input.count >= u64::from(folded.power);
@@ -225,7 +225,7 @@ pub fn reduce(s: &mut Schedule, me: Party, root: u32, input: View, output: View,
 /// Folds along a binomial tree from `top` on, in the order of ranks counted from there; answers where the value lies
 /// at the top.
 fn binomial(s: &mut Schedule, me: Party, top: u32, input: View, target: View) -> View {
-    let place = Place::new(me, top);
+    let place = BinomialPlace::new(me, top);
     let children = place.children();
     let mut value = input;
     if !children.is_empty() {
@@ -250,7 +250,7 @@ fn binomial(s: &mut Schedule, me: Party, top: u32, input: View, target: View) ->
 }
 
 /// Pieces are folded as in [`halving`] and sent to the root directly.
-fn reduce_long(s: &mut Schedule, folded: Folded, root: u32, input: View, output: View) {
+fn reduce_long(s: &mut Schedule, folded: FoldedRanks, root: u32, input: View, output: View) {
     let me = folded.me;
     let number = folded.number();
     let work = if me.rank == root { output } else { s.reserve_elements(input.shape, input.count) };

@@ -4,21 +4,21 @@ use crate::schedule::{Party, Schedule, View};
 
 /// Whether our own vector belongs to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScanKind {
     Inclusive,
     /// The result of rank 0 is not touched.
     Exclusive,
 }
 
 /// Recursive doubling: in each round partners exchange the fold of their halves of a growing range of ranks.
-pub fn scan(s: &mut Schedule, me: Party, kind: Kind, input: View, output: View) {
+pub fn scan(s: &mut Schedule, me: Party, kind: ScanKind, input: View, output: View) {
     if s.size(input) == 0 {
         return;
     }
     let mut range = s.reserve_elements(input.shape, input.count);
     let mut room = s.reserve_elements(input.shape, input.count);
     s.copy(input, range);
-    let mut has_result = kind == Kind::Inclusive;
+    let mut has_result = kind == ScanKind::Inclusive;
     if has_result {
         s.copy(input, output);
     }

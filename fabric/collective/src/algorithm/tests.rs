@@ -7,7 +7,7 @@ use super::*;
 use crate::run::Combine;
 use crate::schedule::{Area, Party, Schedule, ShapeId, View};
 use crate::shape::{Codec, Shape};
-use crate::simulate::{self, Rank};
+use crate::simulate::{self, SimulatedRank};
 use std::cell::Cell;
 use std::sync::Arc;
 use weft_fabric::settings::Algorithms;
@@ -137,11 +137,11 @@ thread_local! {
     static PRESCRIBED: Cell<Algorithms> = const { Cell::new(Algorithms::AUTO) };
 }
 
-fn rank(build: impl FnOnce(&mut Schedule), input: Vec<u8>, output: Vec<u8>) -> Rank {
+fn rank(build: impl FnOnce(&mut Schedule), input: Vec<u8>, output: Vec<u8>) -> SimulatedRank {
     let mut schedule = Schedule::default();
     schedule.algorithms = PRESCRIBED.get();
     build(&mut schedule);
-    Rank { schedule, input, output }
+    SimulatedRank { schedule, input, output }
 }
 
 fn other(layout: Layout) -> Layout {
@@ -508,10 +508,10 @@ fn scans_fold_the_ranks_before() {
     cases(&[0, 1, 6], |seed, size, count, layout| {
         for in_place in [false, true] {
             let inclusive = reduction((seed, size, count, layout, in_place), |s, me, input, output| {
-                scan::scan(s, me, scan::Kind::Inclusive, input, output);
+                scan::scan(s, me, scan::ScanKind::Inclusive, input, output);
             });
             let exclusive = reduction((seed, size, count, layout, in_place), |s, me, input, output| {
-                scan::scan(s, me, scan::Kind::Exclusive, input, output);
+                scan::scan(s, me, scan::ScanKind::Exclusive, input, output);
             });
             for me in 0..size {
                 let expected = buffer(layout, count, 0, &folded(0..me + 1, 0..count));

@@ -4,7 +4,7 @@ use crate::schedule::{Party, Schedule};
 
 /// A rank's place in a binomial tree. The subtree of virtual rank `v` covers virtual ranks `v..v + span`.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct BinomialPlace {
     me: Party,
     root: u32,
     /// Our rank counted from the root.
@@ -13,7 +13,7 @@ pub struct Place {
     pub span: u32,
 }
 
-impl Place {
+impl BinomialPlace {
     pub fn new(me: Party, root: u32) -> Self {
         let virtual_rank = (me.rank + me.size - root) % me.size;
         let full = if virtual_rank == 0 { me.size.next_power_of_two() } else { 1 << virtual_rank.trailing_zeros() };
@@ -45,7 +45,7 @@ impl Place {
 
 /// A message without bytes from all up to rank 0.
 pub fn collect(s: &mut Schedule, me: Party) {
-    let place = Place::new(me, 0);
+    let place = BinomialPlace::new(me, 0);
     for &(child, ..) in &place.children() {
         s.await_signal(child);
     }
@@ -58,7 +58,7 @@ pub fn collect(s: &mut Schedule, me: Party) {
 
 /// A message without bytes from rank 0 down to all.
 pub fn release(s: &mut Schedule, me: Party) {
-    let place = Place::new(me, 0);
+    let place = BinomialPlace::new(me, 0);
     if let Some(parent) = place.parent() {
         s.await_signal(parent);
         s.wait();
@@ -77,7 +77,7 @@ mod tests {
     fn parents_and_children_agree_and_subtrees_partition_the_ranks() {
         for size in 1..40 {
             for root in 0..size {
-                let places: Vec<_> = (0..size).map(|rank| Place::new(Party { rank, size }, root)).collect();
+                let places: Vec<_> = (0..size).map(|rank| BinomialPlace::new(Party { rank, size }, root)).collect();
                 for (rank, place) in places.iter().enumerate() {
                     let covered: u32 = place.children().iter().map(|child| child.2).sum();
                     assert_eq!(covered + 1, place.span, "size {size} root {root} rank {rank}");

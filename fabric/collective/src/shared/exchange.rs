@@ -4,11 +4,11 @@
 //! one that it is not.
 
 use super::owner::TeamOwner;
-use super::piece::Piece;
+use super::piece::SharedPiece;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW, Said};
 use super::team::{SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
-use weft_fabric::{Driven, Place};
+use weft_fabric::{Driven, ShownPlace};
 
 /// In front of what one member has for another, where only the two know how long it is: its bytes.
 pub(super) const HEAD: usize = 8;
@@ -21,7 +21,7 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Errors
     /// A member brings another length than its room has; all of them find it in the first operation.
-    pub unsafe fn allgather(&self, mine: Piece, rooms: impl Fn(u32) -> Piece) -> Alike {
+    pub unsafe fn allgather(&self, mine: SharedPiece, rooms: impl Fn(u32) -> SharedPiece) -> Alike {
         self.tell("allgather", mine.bytes);
         let longest = (0..self.size).map(|member| rooms(member).bytes).max().unwrap_or(0);
         if longest == 0 && mine.bytes == 0 {
@@ -52,7 +52,7 @@ impl<O: TeamOwner> Team<O> {
         for round in 0..rounds {
             let from = round * most;
             let operation = self.begin();
-            let short = |piece: Piece| rounds == 1 && piece.bytes <= SLOT_BYTES;
+            let short = |piece: SharedPiece| rounds == 1 && piece.bytes <= SLOT_BYTES;
             match short(mine) {
                 true => self.slot_room(O::CALLS.allgather, operation)?,
                 false => self.buffer_room(O::CALLS.allgather, operation)?,
@@ -106,11 +106,11 @@ impl<O: TeamOwner> Team<O> {
     /// A member brings another length.
     pub unsafe fn alltoall(
         &self,
-        inputs: impl Fn(u32) -> Piece,
+        inputs: impl Fn(u32) -> SharedPiece,
         sent: usize,
-        outputs: impl Fn(u32) -> Piece,
+        outputs: impl Fn(u32) -> SharedPiece,
         block: usize,
-        row: Option<Piece>,
+        row: Option<SharedPiece>,
     ) -> Alike {
         self.tell("alltoall", sent);
         if sent == 0 && block == 0 {
@@ -166,8 +166,8 @@ impl<O: TeamOwner> Team<O> {
     /// A member brings another length than we expect of it. The others go on.
     pub unsafe fn alltoallv(
         &self,
-        inputs: impl Fn(u32) -> Piece,
-        outputs: impl Fn(u32) -> Piece,
+        inputs: impl Fn(u32) -> SharedPiece,
+        outputs: impl Fn(u32) -> SharedPiece,
         apart: bool,
     ) -> Result<bool, Differs> {
         let longest = self.others().map(|member| inputs(member).bytes).max().unwrap_or(0);
@@ -209,9 +209,9 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Safety
     /// The inputs are readable; nobody reads our slot and buffer.
-    unsafe fn bring_each(&self, operation: u64, inputs: &impl Fn(u32) -> Piece, longest: usize, apart: bool) {
+    unsafe fn bring_each(&self, operation: u64, inputs: &impl Fn(u32) -> SharedPiece, longest: usize, apart: bool) {
         let may_show = apart && longest >= SHOWN_BYTES && self.all_may_see();
-        let hull = may_show.then(|| Piece::hull(self.others().map(inputs)));
+        let hull = may_show.then(|| SharedPiece::hull(self.others().map(inputs)));
         let said = hull.map_or(Said::default(), |hull| self.say(Some(hull), None));
         let is_here = longest <= self.record_bytes() - HEAD;
         self.each_other(|member| {
@@ -240,7 +240,7 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Safety
     /// All have published, and the outputs are writable.
-    unsafe fn take_each(&self, operation: u64, outputs: &impl Fn(u32) -> Piece) -> (bool, Result<bool, Differs>) {
+    unsafe fn take_each(&self, operation: u64, outputs: &impl Fn(u32) -> SharedPiece) -> (bool, Result<bool, Differs>) {
         // SAFETY: all have published, and nobody writes there before we have finished.
         let longest_of = |member| unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
         let shows = |member| self.said(member, operation).input.is_some();
@@ -258,7 +258,7 @@ impl<O: TeamOwner> Team<O> {
                 if bytes != room.bytes as u64 {
                     outcome = Err(Differs::Length { member, bytes: Some(bytes) });
                 } else if let Some(place) = self.said(member, operation).input.filter(|_| bytes > 0) {
-                    let place = Place { offset: place.offset.saturating_add(offset), ..place };
+                    let place = ShownPlace { offset: place.offset.saturating_add(offset), ..place };
                     match self.see(member, place, room.bytes) {
                         Some(shown) => {
                             room.copy_from(shown.at(0, room.bytes));

@@ -30,7 +30,7 @@ mod word;
 
 pub use cell::TeamCell;
 pub use owner::{CallNames, Forming, TeamOwner};
-pub use piece::Piece;
+pub use piece::SharedPiece;
 pub use reduce::Vector;
 pub use team::{BUFFER_BYTES, Team};
 pub use word::{Alike, Differs};

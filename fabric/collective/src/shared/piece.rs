@@ -2,12 +2,12 @@
 
 /// Bytes that lie side by side. Who sends them only reads them.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub struct SharedPiece {
     pub at: *mut u8,
     pub bytes: usize,
 }
 
-impl Piece {
+impl SharedPiece {
     pub fn new(at: *const u8, bytes: usize) -> Self {
         Self { at: at.cast_mut(), bytes }
     }
@@ -47,7 +47,7 @@ impl Piece {
     /// # Safety
     /// The piece is readable, and `room` writable.
     #[inline]
-    pub(super) unsafe fn keep(self, room: Piece) {
+    pub(super) unsafe fn keep(self, room: SharedPiece) {
         if self.at != room.at {
             // SAFETY: the caller's promise; the two may overlap where the arguments are wrong.
             unsafe { std::ptr::copy(self.at, room.at, self.bytes.min(room.bytes)) };

@@ -1,7 +1,7 @@
 //! Reductions with predefined operations, in the order of ranks.
 
 use super::owner::TeamOwner;
-use super::piece::Piece;
+use super::piece::SharedPiece;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW, Seen};
 use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
@@ -165,7 +165,7 @@ impl<O: TeamOwner> Team<O> {
     /// As [`Self::allreduce`].
     unsafe fn allreduce_in_place(&self, vector: Vector, input: *const u8, output: *mut u8) -> Result<bool, Differs> {
         let bytes = vector.bytes();
-        let (given, taken) = (Piece::new(input, bytes), Piece::new(output, bytes));
+        let (given, taken) = (SharedPiece::new(input, bytes), SharedPiece::new(output, bytes));
         let Some(seen) =
             self.show(O::CALLS.allreduce, (bytes, SHOWN_ROW), |_| bytes, |_| bytes, Some(given), Some(Some(taken)))?
         else {

@@ -2,14 +2,14 @@
 //! area.
 
 use super::owner::TeamOwner;
-use super::piece::Piece;
+use super::piece::SharedPiece;
 use super::reduce::Vector;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW};
 use super::team::{SLOT_BYTES, Team};
 use super::word::Alike;
 
 /// Which elements of the vector are whose.
-struct Share {
+struct ScatterShare {
     member: u32,
     first: usize,
     count: usize,
@@ -39,7 +39,7 @@ impl<O: TeamOwner> Team<O> {
         }
         let shares = || {
             (0..self.size).scan(0, |first, member| {
-                let share = Share { member, first: *first, count: counts(member) };
+                let share = ScatterShare { member, first: *first, count: counts(member) };
                 *first += share.count;
                 Some(share)
             })
@@ -62,17 +62,17 @@ impl<O: TeamOwner> Team<O> {
 
     /// # Safety
     /// As [`Self::reduce_scatter`]; `output` lies elsewhere.
-    unsafe fn fold_share<I: Iterator<Item = Share>>(
+    unsafe fn fold_share<I: Iterator<Item = ScatterShare>>(
         &self,
         vector: Vector,
         shares: impl Fn() -> I,
-        mine: Share,
+        mine: ScatterShare,
         input: *const u8,
         output: *mut u8,
     ) -> Alike {
         let (all, size) = (vector.bytes(), vector.size);
         if all >= SHOWN_BYTES {
-            let shown = Some(Piece::new(input, all));
+            let shown = Some(SharedPiece::new(input, all));
             if let Some(seen) = self.show(O::CALLS.reduce_scatter, (all, SHOWN_ROW), |_| all, |_| all, shown, None)? {
                 // SAFETY: our share lies inside everybody's input; `output` is ours, and nobody reads it.
                 unsafe { self.fold_shown(vector.part(mine.count), &seen, input, output, mine.first * size) };
@@ -93,8 +93,9 @@ impl<O: TeamOwner> Team<O> {
                 false => self.buffer_room(O::CALLS.reduce_scatter, operation)?,
             }
             // Where a share's part stands in the area of whoever brings it, bytes.
-            let place = |share: &Share| if whole { share.first * size } else { share.member as usize * most * size };
-            let elements = |share: &Share| share.count.saturating_sub(from).min(most);
+            let place =
+                |share: &ScatterShare| if whole { share.first * size } else { share.member as usize * most * size };
+            let elements = |share: &ScatterShare| share.count.saturating_sub(from).min(most);
             let area = self.place(self.me, operation, short);
             for share in shares().filter(|share| share.member != self.me) {
                 // SAFETY: the parts lie beside each other in our place, which nobody reads, since there is room.

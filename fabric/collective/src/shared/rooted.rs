@@ -4,7 +4,7 @@
 
 use super::exchange::HEAD;
 use super::owner::TeamOwner;
-use super::piece::Piece;
+use super::piece::SharedPiece;
 use super::team::{BUFFER_BYTES, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
 
@@ -31,15 +31,21 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Errors
     /// At the root: somebody brings another length than its room has.
-    pub unsafe fn gather(&self, root: u32, mine: Piece, rooms: impl Fn(u32) -> Piece, equal: bool) -> Alike {
+    pub unsafe fn gather(
+        &self,
+        root: u32,
+        mine: SharedPiece,
+        rooms: impl Fn(u32) -> SharedPiece,
+        equal: bool,
+    ) -> Alike {
         self.tell("gather", mine.bytes);
         if equal && mine.bytes == 0 && (self.me != root || self.others().all(|member| rooms(member).bytes == 0)) {
             self.bring_nothing();
             return Ok(());
         }
         let operation = self.begin();
-        let short = |piece: Piece| piece.bytes <= SLOT_BYTES;
-        let here = |piece: Piece| piece.bytes <= self.gathered_bytes();
+        let short = |piece: SharedPiece| piece.bytes <= SLOT_BYTES;
+        let here = |piece: SharedPiece| piece.bytes <= self.gathered_bytes();
         if self.me != root {
             match short(mine) || !here(mine) {
                 true => self.slot_room(O::CALLS.gather, operation)?,
@@ -79,7 +85,13 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Errors
     /// Not at the root: it brings another length.
-    pub unsafe fn scatter(&self, root: u32, blocks: impl Fn(u32) -> Piece, block: usize, mine: Piece) -> Alike {
+    pub unsafe fn scatter(
+        &self,
+        root: u32,
+        blocks: impl Fn(u32) -> SharedPiece,
+        block: usize,
+        mine: SharedPiece,
+    ) -> Alike {
         self.tell("scatter", block);
         let bytes = if self.me == root { block } else { mine.bytes };
         if bytes == 0 {
@@ -122,12 +134,12 @@ impl<O: TeamOwner> Team<O> {
     ///
     /// # Errors
     /// Not at the root: it brings another length for us.
-    pub unsafe fn scatterv(&self, root: u32, blocks: impl Fn(u32) -> Piece, mine: Piece) -> Alike {
+    pub unsafe fn scatterv(&self, root: u32, blocks: impl Fn(u32) -> SharedPiece, mine: SharedPiece) -> Alike {
         self.tell("scatter", mine.bytes);
         let operation = self.begin();
         let stride = self.record_bytes();
         let record = |member: u32| self.buffer(root, operation).wrapping_add(member as usize * stride);
-        let here = |piece: Piece| piece.bytes <= self.scattered_bytes();
+        let here = |piece: SharedPiece| piece.bytes <= self.scattered_bytes();
         if self.me != root {
             let mut alike = Ok(());
             if mine.bytes > 0 {

@@ -9,11 +9,11 @@
 
 use super::learnt::{SETS, Showing};
 use super::owner::TeamOwner;
-use super::piece::Piece;
+use super::piece::SharedPiece;
 use super::team::Team;
 use super::word::{Alike, Differs};
 use weft_fabric::region::Ticket;
-use weft_fabric::{Driven, Fault, Place, Shown};
+use weft_fabric::{Driven, Fault, ShownMemory, ShownPlace};
 
 /// Shorter contributions are copied: two more meetings cost as much.
 pub const SHOWN_BYTES: usize = 8 * 1024;
@@ -27,8 +27,8 @@ const SAID: usize = 16;
 /// What a member says: its input and, where it counts, its output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    pub input: Option<Place>,
-    pub output: Option<Place>,
+    pub input: Option<ShownPlace>,
+    pub output: Option<ShownPlace>,
 }
 
 /// Set beside a number, so that there is one.
@@ -36,9 +36,9 @@ const HAS: u64 = 1 << 31;
 
 impl Said {
     fn words(self) -> [u64; 5] {
-        let number = |place: Option<Place>| place.map_or(0, |place| HAS | u64::from(place.ticket.number));
-        let token = |place: Option<Place>| place.map_or(0, |place| place.ticket.token);
-        let offset = |place: Option<Place>| place.map_or(0, |place| place.offset);
+        let number = |place: Option<ShownPlace>| place.map_or(0, |place| HAS | u64::from(place.ticket.number));
+        let token = |place: Option<ShownPlace>| place.map_or(0, |place| place.ticket.token);
+        let offset = |place: Option<ShownPlace>| place.map_or(0, |place| place.offset);
         let Self { input, output } = self;
         [number(input) | number(output) << 32, token(input), offset(input), token(output), offset(output)]
     }
@@ -46,7 +46,7 @@ impl Said {
     fn from_words([numbers, token, offset, out_token, out_offset]: [u64; 5]) -> Self {
         let place = |number: u64, token, offset| {
             let ticket = Ticket { number: (number & (HAS - 1)) as u32, token };
-            (number & HAS != 0).then_some(Place { ticket, offset })
+            (number & HAS != 0).then_some(ShownPlace { ticket, offset })
         };
         Self { input: place(numbers, token, offset), output: place(numbers >> 32, out_token, out_offset) }
     }
@@ -61,8 +61,8 @@ impl Said {
 
 /// Everybody's contribution, in this process. Nothing of our own is here.
 pub(super) struct Seen {
-    inputs: Vec<Option<Shown>>,
-    outputs: Vec<Option<Shown>>,
+    inputs: Vec<Option<ShownMemory>>,
+    outputs: Vec<Option<ShownMemory>>,
     /// Somebody's output is its input.
     pub is_in_place: bool,
 }
@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-fn at(places: &[Option<Shown>], member: u32, from: usize, bytes: usize) -> *const u8 {
+fn at(places: &[Option<ShownMemory>], member: u32, from: usize, bytes: usize) -> *const u8 {
     places[member as usize].as_ref().expect("everybody was seen").at(from, bytes)
 }
 
@@ -95,8 +95,8 @@ impl<O: TeamOwner> Team<O> {
         (bytes, row): (usize, usize),
         expected: impl Fn(u32) -> usize,
         spans: impl Fn(u32) -> usize,
-        input: Option<Piece>,
-        output: Option<Option<Piece>>,
+        input: Option<SharedPiece>,
+        output: Option<Option<SharedPiece>>,
     ) -> Result<Option<Seen>, Differs> {
         if !self.is_time_to_show() {
             return Ok(None);
@@ -142,8 +142,8 @@ impl<O: TeamOwner> Team<O> {
     }
 
     /// What we say of our memory; nothing if there is somebody who could not look at it.
-    pub(super) fn say(&self, input: Option<Piece>, output: Option<Piece>) -> Said {
-        let place = |piece: Option<Piece>| piece.and_then(|piece| Place::of(piece.at, piece.bytes));
+    pub(super) fn say(&self, input: Option<SharedPiece>, output: Option<SharedPiece>) -> Said {
+        let place = |piece: Option<SharedPiece>| piece.and_then(|piece| ShownPlace::of(piece.at, piece.bytes));
         let said = Said { input: place(input), output: place(output) };
         let mut state = O::monitor().enter();
         let endpoint = state.endpoint();
@@ -174,11 +174,11 @@ impl<O: TeamOwner> Team<O> {
         let is_in_place = said.iter().any(|said| said.input == said.output);
         let mut seen = Seen { inputs: room(), outputs: room(), is_in_place };
         for (member, said) in (0..).zip(said) {
-            let see = |place: Option<Place>| self.see(member, place.filter(|_| member != self.me)?, spans(member));
+            let see = |place: Option<ShownPlace>| self.see(member, place.filter(|_| member != self.me)?, spans(member));
             seen.inputs.push(see(said.input));
             seen.outputs.push(see(said.output));
         }
-        let missing = |shown: &[Option<Shown>], has: fn(&Said) -> bool| {
+        let missing = |shown: &[Option<ShownMemory>], has: fn(&Said) -> bool| {
             self.others().any(|m| has(&said[m as usize]) && shown[m as usize].is_none())
         };
         let sees_all = !missing(&seen.inputs, |said| said.input.is_some())
@@ -202,7 +202,7 @@ impl<O: TeamOwner> Team<O> {
     }
 
     /// What a member says that it has at a place; a claim, which is looked at here.
-    pub(super) fn see(&self, member: u32, place: Place, bytes: usize) -> Option<Shown> {
+    pub(super) fn see(&self, member: u32, place: ShownPlace, bytes: usize) -> Option<ShownMemory> {
         O::monitor().enter().endpoint().see(self.peers[member as usize], place, bytes)
     }
 
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_read_as_it_was_written() {
-        let place = |number, token| Place { ticket: Ticket { number, token }, offset: u64::MAX - 7 };
+        let place = |number, token| ShownPlace { ticket: Ticket { number, token }, offset: u64::MAX - 7 };
         let places = [None, Some(place(0, 0)), Some(place((1 << 31) - 1, u64::MAX))];
         for (input, output) in places.iter().flat_map(|a| places.iter().map(move |b| (*a, *b))) {
             assert_eq!(Said::from_words(Said { input, output }.words()), Said { input, output });

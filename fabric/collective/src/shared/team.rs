@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::shared::{Block, SharedBlocks};
-use weft_fabric::{Collectives, Driven, Guard, Peer, Waiting};
+use weft_fabric::{Collectives, Driven, MonitorGuard, Peer, Waiting};
 
 /// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
 /// round of switches.
@@ -465,7 +465,7 @@ impl<O: TeamOwner> Team<O> {
     }
 
     #[inline]
-    fn say_finished(&self, operation: u64) -> Guard<'static, O::State> {
+    fn say_finished(&self, operation: u64) -> MonitorGuard<'static, O::State> {
         self.block.publish(self.area(self.me) + DONE, operation);
         let mut state = O::monitor().enter();
         let endpoint = state.endpoint();

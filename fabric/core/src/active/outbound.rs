@@ -4,7 +4,7 @@ use super::call::checked;
 use super::{ActiveFault, ActiveProtocol, DUE, ToSelf, Unsent, WINDOW};
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Devices;
-use crate::requests::{Requests, State};
+use crate::requests::{RequestState, Requests};
 use weft_device::Posted;
 use weft_wire::active::{ActiveArguments, ActiveHead, ActiveKind, NotHandled};
 use weft_wire::cell::{Head, INLINE_BYTES};
@@ -118,7 +118,7 @@ impl ActiveProtocol {
             Err(why) => return Err(Unsent { bytes, why }),
         };
         let head = ActiveHead { landing, offset, ..ActiveHead::new(ActiveKind::Long, handler.into(), arguments) };
-        let mut entry = Requests::entry(State::Sending, std::ptr::null_mut(), bytes.len(), to);
+        let mut entry = Requests::entry(RequestState::Sending, std::ptr::null_mut(), bytes.len(), to);
         entry.outcome.length = bytes.len() as u64;
         let id = requests.insert(entry);
         if to.0 == self.me {

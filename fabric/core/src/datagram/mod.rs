@@ -1,11 +1,11 @@
 //! Datagrams between two processes of a host beside their kernel sockets.
 //!
-//! A [`Channel`] is one side of a pair of sockets that have found each other by the rendezvous
+//! A [`DatagramChannel`] is one side of a pair of sockets that have found each other by the rendezvous
 //! ([`Streams::offer_pair`](crate::stream::Streams::offer_pair)). Each direction has a ring of datagrams and a *gate*
 //! that its receiver opens and closes. While it is closed everything goes by the kernel, and so wakes whoever waits
-//! there: nobody is rung from here. The sequence of a receiver that may sleep: [`Channel::close_gate`] for each,
-//! [`sleep_barrier`](crate::stream::sleep_barrier), [`Channel::settled`] for each until it is true, and no sleep where
-//! one is [`Channel::waiting`].
+//! there: nobody is rung from here. The sequence of a receiver that may sleep: [`DatagramChannel::close_gate`] for each,
+//! [`sleep_barrier`](crate::stream::sleep_barrier), [`DatagramChannel::settled`] for each until it is true, and no sleep where
+//! one is [`DatagramChannel::waiting`].
 //!
 //! As in [`stream`](crate::stream) nothing here allocates, blocks, or uses the C library's names of system calls, but for
 //! the locks, which wait for each other.
@@ -16,17 +16,17 @@ use crate::stream::connection::Stream;
 use crate::stream::guards::{me, receive_lock, send_lock};
 use std::sync::atomic::Ordering;
 use weft_device::kernel;
-use weft_device::shm::datagram::{self as device, Next, Receiver, Sender};
-use weft_device::shm::stream::{Held, Lock, Ring};
-use weft_wire::stream::datagram::Heading;
+use weft_device::shm::datagram::{self as device, DatagramReceiver, DatagramSender, NextDatagram};
+use weft_device::shm::stream::{HowLocked, StreamLock, StreamRing};
+use weft_wire::stream::datagram::DatagramHeading;
 
-pub use weft_wire::stream::datagram::{LONGEST, Peer};
+pub use weft_wire::stream::datagram::{DatagramPeer, LONGEST};
 
 /// One side of a pair. A copyable name, as [`Stream`] is.
 #[derive(Clone, Copy)]
-pub struct Channel(Stream);
+pub struct DatagramChannel(Stream);
 
-impl std::fmt::Debug for Channel {
+impl std::fmt::Debug for DatagramChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Channel({:?})", self.0)
     }
@@ -34,13 +34,13 @@ impl std::fmt::Debug for Channel {
 
 /// What became of a datagram that was to go by the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentDatagram {
     ByRing,
     /// The receiver sleeps or may sleep, or its ring is full, or it has gone: the kernel's.
     Kernel,
 }
 
-impl Channel {
+impl DatagramChannel {
     /// The gate is closed at first.
     pub(crate) fn begin(stream: Stream) -> Self {
         device::close(stream.incoming());
@@ -107,48 +107,48 @@ impl Channel {
     /// Sends a datagram of `length` bytes that `write` hands over piece by piece, all of them, by the ring.
     /// `after_kernel`: something was sent by the kernel since the last one.
     #[inline]
-    pub fn send(&self, length: usize, after_kernel: bool, write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Sent {
+    pub fn send(&self, length: usize, after_kernel: bool, write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> SentDatagram {
         let lock = send_lock(&self.0.own().sender);
         // A signal handler that interrupted the holder goes by the kernel.
-        if lock.acquire(me()) == Held::Nested {
-            return Sent::Kernel;
+        if lock.acquire(me()) == HowLocked::Nested {
+            return SentDatagram::Kernel;
         }
         let _unlock = Unlock(lock);
         let mut sender = self.sender();
         if !sender.enter(self.0.generation(), self.0.arena.fences()) {
-            return Sent::Kernel;
+            return SentDatagram::Kernel;
         }
-        let fits = sender.begin(Heading { length: length as u32, after_kernel });
+        let fits = sender.begin(DatagramHeading { length: length as u32, after_kernel });
         if fits {
             write(&mut |piece| sender.append(piece));
             sender.publish();
         }
         sender.leave();
-        if fits { Sent::ByRing } else { Sent::Kernel }
+        if fits { SentDatagram::ByRing } else { SentDatagram::Kernel }
     }
 
     /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder, and before the peer
     /// has attached: until then its lines are those of whoever had the slot before.
     #[inline]
-    pub fn lock_receive(&self) -> Option<ReceiveGuard> {
+    pub fn lock_receive(&self) -> Option<DatagramReceiveGuard> {
         if !self.0.peer_attached() {
             return None;
         }
         let lock = receive_lock(&self.0.own().receiver);
-        if lock.acquire(me()) == Held::Nested {
+        if lock.acquire(me()) == HowLocked::Nested {
             return None;
         }
         let side = 1 - self.0.arena.side();
         let ring = self.0.arena.ring(self.0.slot, side);
-        let receiver = Receiver::new(self.0.incoming(), &self.0.own().receiver, ring);
-        Some(ReceiveGuard { receiver, _unlock: Unlock(lock) })
+        let receiver = DatagramReceiver::new(self.0.incoming(), &self.0.own().receiver, ring);
+        Some(DatagramReceiveGuard { receiver, _unlock: Unlock(lock) })
     }
 
     /// Calls `each` with what the peer, who reads no more, has left in our ring, once: see
     /// [`unread`](Sender::unread) of the device. Nothing goes by the ring any more.
     pub fn take_back(&self, each: impl FnMut(usize, &dyn Fn(&mut [u8])) -> bool) {
         let lock = send_lock(&self.0.own().sender);
-        if lock.acquire(me()) == Held::Yes {
+        if lock.acquire(me()) == HowLocked::Yes {
             let _unlock = Unlock(lock);
             self.sender().unread(each);
             self.0.own().sender.broken.store(1, Ordering::Relaxed);
@@ -166,9 +166,9 @@ impl Channel {
     }
 
     #[inline(always)]
-    fn sender(&self) -> Sender<'static, Ring<'static>> {
+    fn sender(&self) -> DatagramSender<'static, StreamRing<'static>> {
         let ring = self.0.arena.ring(self.0.slot, self.0.arena.side());
-        Sender::new(self.0.outgoing(), &self.0.own().sender, ring)
+        DatagramSender::new(self.0.outgoing(), &self.0.own().sender, ring)
     }
 
     /// Gives our side back. No thread of this process may use any copy afterwards.
@@ -177,7 +177,7 @@ impl Channel {
     }
 }
 
-struct Unlock(Lock<'static>);
+struct Unlock(StreamLock<'static>);
 
 impl Drop for Unlock {
     #[inline(always)]
@@ -187,18 +187,18 @@ impl Drop for Unlock {
 }
 
 /// Exclusive use of a receiving ring.
-pub struct ReceiveGuard {
-    receiver: Receiver<'static, Ring<'static>>,
+pub struct DatagramReceiveGuard {
+    receiver: DatagramReceiver<'static, StreamRing<'static>>,
     _unlock: Unlock,
 }
 
-impl ReceiveGuard {
+impl DatagramReceiveGuard {
     /// The datagram that comes next: its length, and whether what the kernel has came before it.
     #[inline]
     pub fn first(&mut self) -> Option<(usize, bool)> {
         match self.receiver.look() {
-            Next::Datagram(heading) => Some((heading.length as usize, heading.after_kernel)),
-            Next::Nothing | Next::Broken => None,
+            NextDatagram::Datagram(heading) => Some((heading.length as usize, heading.after_kernel)),
+            NextDatagram::Nothing | NextDatagram::Broken => None,
         }
     }
 

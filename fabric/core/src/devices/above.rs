@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use weft_device::shm::CopySlots;
-use weft_device::{Packet, PeerFault, Room, Sink};
+use weft_device::{Packet, PeerFault, ReceiveRoom, Sink};
 
 /// How a packet has come from another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +47,12 @@ pub(crate) trait Above: Sink {
 }
 
 /// Hands on what comes by one of two devices.
-pub(super) struct Ordered<'a, A> {
+pub(super) struct OneOfTwo<'a, A> {
     pub above: &'a mut A,
     pub by: By,
 }
 
-impl<A: Above> Sink for Ordered<'_, A> {
+impl<A: Above> Sink for OneOfTwo<'_, A> {
     #[inline]
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
         self.above.handle_packet_by(packet, self.by)
@@ -62,18 +62,18 @@ impl<A: Above> Sink for Ordered<'_, A> {
         self.above.handle_fault(fault);
     }
 
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
+    fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         self.above.room(from)
     }
 }
 
 /// Hands packets of members of a segment on as those of ranks.
-pub(super) struct Named<'a, S> {
+pub(super) struct NamedRanks<'a, S> {
     pub sink: &'a mut S,
     pub ranks: &'a [u32],
 }
 
-impl<S: Sink> Sink for Named<'_, S> {
+impl<S: Sink> Sink for NamedRanks<'_, S> {
     #[inline]
     fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
         packet.from = self.ranks[packet.from as usize];

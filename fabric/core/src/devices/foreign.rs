@@ -6,17 +6,17 @@
 
 use super::Devices;
 use super::net::Net;
-use super::table::{DeviceKind, Way};
+use super::table::{DeviceKind, RankWay};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use weft_device::shm::stream::bell;
-use weft_device::tcp::{Identity, Place, TcpDevice};
+use weft_device::tcp::{PeerIdentity, PeerPlace, TcpDevice};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 use weft_wire::tcp::Key;
 
 /// Where processes of other jobs reach this one.
-pub(crate) struct Opening {
-    pub me: Identity,
+pub(crate) struct ForeignOpening {
+    pub me: PeerIdentity,
     pub key: Key,
     pub order: DeviceOrder,
     pub encrypts: bool,
@@ -26,8 +26,8 @@ impl Devices {
     /// Opens this process to those of other jobs; the addresses where they reach it. To be called once.
     ///
     /// A job on one host listens on this host alone.
-    pub fn open_to_others(&mut self, size: u32, opening: Opening) -> io::Result<Vec<SocketAddr>> {
-        let Opening { me, key, order, encrypts } = opening;
+    pub fn open_to_others(&mut self, size: u32, opening: ForeignOpening) -> io::Result<Vec<SocketAddr>> {
+        let ForeignOpening { me, key, order, encrypts } = opening;
         let allowed = order.contains(DeviceName::Shm);
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         if let Some(net) = &mut self.net {
@@ -39,7 +39,7 @@ impl Devices {
         }
         let listener = TcpListener::bind((loopback, 0))?;
         let at = listener.local_addr()?;
-        let places = vec![Place::default(); size as usize];
+        let places = vec![PeerPlace::default(); size as usize];
         // Nobody knows the key of this job, and nobody needs to: its processes share memory with us.
         let half = weft_device::kernel::true_random;
         let (Some(low), Some(high)) = (half(), half()) else {
@@ -51,7 +51,7 @@ impl Devices {
         tcp.stand_by();
         tcp.open_to_others(me, key);
         let bell = tcp.hang_bell()?;
-        let ways = (0..size).map(|number| Way { which: DeviceKind::Shm, number }).collect();
+        let ways = (0..size).map(|number| RankWay { which: DeviceKind::Shm, number }).collect();
         let mut net = Net::new(ways, tcp, order, encrypts);
         net.twos.open(me, size, bell, allowed);
         net.changed = true;
@@ -78,12 +78,12 @@ impl Devices {
     }
 
     /// A process of another job becomes a peer: the next one after all that there are.
-    pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
+    pub fn adopt(&mut self, them: PeerIdentity, key: &Key, place: PeerPlace) {
         let Some(net) = &mut self.net else { return };
         let near = may_be_near(&net.addresses, &place);
         let which = if net.twos.add(them, near) { DeviceKind::Unmet } else { DeviceKind::Tcp };
         let rank = net.ways.len() as u32;
-        net.ways.push(Way { which, number: rank });
+        net.ways.push(RankWay { which, number: rank });
         net.places.add_peer();
         net.unmet.add_peer();
         net.changed = true;
@@ -96,7 +96,7 @@ impl Devices {
 
 /// Whether a process that is reached at a place may be on this host, whose `addresses` these are: a hint, which who
 /// cannot open what is offered contradicts.
-fn may_be_near(addresses: &[IpAddr], place: &Place) -> bool {
+fn may_be_near(addresses: &[IpAddr], place: &PeerPlace) -> bool {
     let mut theirs = place.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_loopback()).peekable();
     let mut mine = addresses.iter().filter(|ip| !ip.is_loopback()).peekable();
     // Who listens on the loopback interface alone is reached on its host alone.

@@ -11,7 +11,7 @@ const LIMIT_BYTES: usize = 2 * LARGEST_PACKET;
 /// What a packet counts besides its bulk payload.
 const PACKET_BYTES: usize = 128;
 
-struct Packet {
+struct HeldPacket {
     head: Head,
     inline: [u8; INLINE_BYTES],
     inline_bytes: usize,
@@ -22,12 +22,12 @@ struct Packet {
 
 /// The packets for one process, in their order.
 #[derive(Default)]
-pub(super) struct Held {
-    packets: VecDeque<Packet>,
+pub(super) struct HeldPackets {
+    packets: VecDeque<HeldPacket>,
     bytes: usize,
 }
 
-impl Held {
+impl HeldPackets {
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
@@ -40,7 +40,7 @@ impl Held {
             return Posted::Full;
         }
         let mut packet =
-            Packet { head, inline: [0; INLINE_BYTES], inline_bytes: inline.len(), bulk: bulk.to_vec(), gone: 0 };
+            HeldPacket { head, inline: [0; INLINE_BYTES], inline_bytes: inline.len(), bulk: bulk.to_vec(), gone: 0 };
         packet.inline[..inline.len()].copy_from_slice(inline);
         self.bytes += PACKET_BYTES + bulk.len();
         self.packets.push_back(packet);
@@ -63,7 +63,7 @@ impl Held {
     }
 }
 
-impl Packet {
+impl HeldPacket {
     /// Posts what is left.
     fn post(&self, device: &mut impl Device, to: u32) -> Posted {
         let rest = &self.bulk[self.gone..];
@@ -90,7 +90,7 @@ impl Packet {
 pub(super) struct Unmet {
     /// The number of the first process of another job.
     first: u32,
-    held: Vec<Held>,
+    held: Vec<HeldPackets>,
     /// Of those something is held, or was until it was known how packets go there.
     pub(super) waiting: Vec<u32>,
     /// Memory is to be offered to those, to whom something goes for the first time.
@@ -104,7 +104,7 @@ impl Unmet {
     }
 
     pub fn add_peer(&mut self) {
-        self.held.push(Held::default());
+        self.held.push(HeldPackets::default());
     }
 
     /// It is known how packets go there: what is held leaves, if there is anything.
@@ -119,13 +119,13 @@ impl Unmet {
     }
 
     /// What is held for a process.
-    pub fn of(&mut self, rank: u32) -> Option<&mut Held> {
+    pub fn of(&mut self, rank: u32) -> Option<&mut HeldPackets> {
         self.held.get_mut((rank as usize).checked_sub(self.first as usize)?)
     }
 
     /// Nothing is held for a process any more.
     pub fn forget(&mut self, rank: u32) {
-        self.of(rank).into_iter().for_each(|held| *held = Held::default());
+        self.of(rank).into_iter().for_each(|held| *held = HeldPackets::default());
         self.waiting.retain(|other| *other != rank);
         self.wanted.retain(|other| *other != rank);
     }
@@ -211,7 +211,7 @@ mod tests {
         while out.post_control(1, Head::control(Kind::Order), &[]) != Posted::Full {
             filled += 1;
         }
-        let (mut seen, mut held) = (Seen::default(), Held::default());
+        let (mut seen, mut held) = (Seen::default(), HeldPackets::default());
         assert_eq!(held.keep(Head::control(Kind::Short), &[1; 9], None), Posted::Sent(0));
         assert_eq!(held.keep(Head::control(Kind::Eager), &[2; 8], Some(&[7; 10_000])), Posted::Sent(10_000));
         assert_eq!(held.keep(Head::control(Kind::Raw), &[], Some(&[8; 5_000])), Posted::Sent(5_000));
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn no_more_is_held_than_the_limit() {
-        let mut held = Held::default();
+        let mut held = HeldPackets::default();
         assert_eq!(held.keep(Head::control(Kind::Eager), &[0; 8], Some(&[1; 100_000])), Posted::Sent(LARGEST_PACKET));
         while held.keep(Head::control(Kind::Short), &[], None) != Posted::Full {}
         assert!(held.bytes <= LIMIT_BYTES && held.bytes > LIMIT_BYTES - PACKET_BYTES);

@@ -6,10 +6,10 @@
 //! device waits for the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on
 //! shared memory, are for ranks of one host.
 
-use super::above::{Above, By, Named, Ordered};
+use super::above::{Above, By, NamedRanks, OneOfTwo};
 use super::held::Unmet;
 use super::places::MessagePlaces;
-use super::table::{DeviceKind, Way, with_device};
+use super::table::{DeviceKind, RankWay, with_device};
 use super::twos::{Posts, Twos};
 use crate::events::{self, Event, tell};
 use crate::links::Links;
@@ -27,7 +27,7 @@ const NEAR_PASSES: u32 = 16;
 
 pub(super) struct Net {
     /// By rank, and then those of other jobs.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<RankWay>,
     /// The ranks of the members of the segment.
     pub(super) ranks: Vec<u32>,
     /// The host of each rank of the job, as its map numbers them.
@@ -58,7 +58,7 @@ pub(super) struct Net {
 
 impl Net {
     /// These ways, of which shared memory and `tcp` are there already, on one host that has no address.
-    pub(super) fn new(ways: Vec<Way>, tcp: TcpDevice, order: DeviceOrder, encrypts: bool) -> Self {
+    pub(super) fn new(ways: Vec<RankWay>, tcp: TcpDevice, order: DeviceOrder, encrypts: bool) -> Self {
         let ranks = ways.len();
         Self {
             ways,
@@ -84,7 +84,7 @@ impl Net {
 
     pub(super) fn member_of(&self, rank: u32) -> Option<u32> {
         match self.ways.get(rank as usize) {
-            Some(Way { which: DeviceKind::Shm, number }) => Some(*number),
+            Some(RankWay { which: DeviceKind::Shm, number }) => Some(*number),
             _ => None,
         }
     }
@@ -97,11 +97,11 @@ impl Net {
 
     /// How a packet goes to a rank. `None` where there is no room yet for what has to be said before it.
     #[inline]
-    fn way_of(&mut self, to: u32, kind: Kind) -> Option<Way> {
+    fn way_of(&mut self, to: u32, kind: Kind) -> Option<RankWay> {
         let way = self.ways[to as usize];
         match way.which {
             DeviceKind::Udp if !kind.is_of_port() && self.places.keeps_others_over_connection(to) => {
-                Some(Way { which: DeviceKind::Tcp, ..way })
+                Some(RankWay { which: DeviceKind::Tcp, ..way })
             }
             DeviceKind::Udp if kind.has_place() && !self.name_place(to) => None,
             // It says what there is to say of that.
@@ -128,7 +128,7 @@ impl Net {
     /// Notes what went by one of two devices. What goes over the connection while nothing else leads to a rank counts,
     /// too: that may change.
     #[inline]
-    fn note(&mut self, to: u32, way: Way, kind: Kind, posted: Posted) -> Posted {
+    fn note(&mut self, to: u32, way: RankWay, kind: Kind, posted: Posted) -> Posted {
         match way.which {
             DeviceKind::Udp => self.places.note(to, By::Datagrams, kind, posted),
             DeviceKind::Tcp => self.places.note(to, By::Connection, kind, posted),
@@ -238,7 +238,7 @@ impl Net {
     }
 
     pub(super) fn poll<A: Above>(&mut self, shm: &mut ShmDevice, above: &mut A) -> bool {
-        let near = shm.poll(&mut Named { sink: above, ranks: &self.ranks }) | self.twos.poll(above);
+        let near = shm.poll(&mut NamedRanks { sink: above, ranks: &self.ranks }) | self.twos.poll(above);
         #[cfg(test)]
         let near = near | self.simulated.as_mut().is_some_and(|device| device.poll(above));
         if self.near_passes < NEAR_PASSES
@@ -252,7 +252,7 @@ impl Net {
         }
         self.near_passes = 0;
         let links = match &mut self.links {
-            Some(links) => links.poll(&mut Ordered { above, by: By::Datagrams }),
+            Some(links) => links.poll(&mut OneOfTwo { above, by: By::Datagrams }),
             None => false,
         };
         if links {
@@ -354,5 +354,5 @@ fn name_of(links: &Links) -> DeviceName {
 }
 
 fn tell_way(peer: Option<u32>, from: DeviceName, to: DeviceName) {
-    tell(events::Kind::Way, || Event::Way { peer, from, to });
+    tell(events::EventKind::Way, || Event::Way { peer, from, to });
 }

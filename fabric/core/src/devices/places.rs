@@ -6,7 +6,7 @@ use weft_device::Posted;
 use weft_wire::cell::Kind;
 
 #[derive(Clone, Copy, Default)]
-struct Sent {
+struct SentPlace {
     by_datagrams: u64,
     over_connection: u64,
     /// So many of those over the connection were named by datagrams.
@@ -17,15 +17,15 @@ struct Sent {
 }
 
 /// What was sent, by rank.
-pub(super) struct MessagePlaces(Vec<Sent>);
+pub(super) struct MessagePlaces(Vec<SentPlace>);
 
 impl MessagePlaces {
     pub fn new(ranks: usize) -> Self {
-        Self(vec![Sent::default(); ranks])
+        Self(vec![SentPlace::default(); ranks])
     }
 
     pub fn add_peer(&mut self) {
-        self.0.push(Sent::default());
+        self.0.push(SentPlace::default());
     }
 
     pub fn keeps_others_over_connection(&self, to: u32) -> bool {
@@ -39,7 +39,7 @@ impl MessagePlaces {
 
     /// So many went over the connection before the next one by datagrams, if that is still to be said there.
     pub fn to_be_named(&self, to: u32) -> Option<u64> {
-        let Sent { over_connection, named, .. } = self.0[to as usize];
+        let SentPlace { over_connection, named, .. } = self.0[to as usize];
         (named != over_connection).then_some(over_connection)
     }
 

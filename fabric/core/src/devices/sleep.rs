@@ -83,7 +83,7 @@ pub(crate) enum Sleeper {
     Alone(Doorbell),
     /// What can be read when it has been rung.
     Bell(RawFd),
-    Sockets(tcp::Sleeper),
+    Sockets(tcp::TcpSleeper),
 }
 
 impl Sleeper {

@@ -2,17 +2,17 @@
 
 use super::Devices;
 use super::net::Net;
-use super::table::{DeviceKind, Way};
+use super::table::{DeviceKind, RankWay};
 use crate::join::JoinError;
 use crate::links::Links;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use weft_device::kernel;
 use weft_device::shm::ShmDevice;
-use weft_device::tcp::{Place, TcpDevice};
+use weft_device::tcp::{PeerPlace, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
-use weft_wire::job_map::{JobMap, Rank};
+use weft_wire::job_map::{JobMap, MappedRank};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
 /// What a rank of a job on several hosts is given at its start.
@@ -51,8 +51,9 @@ impl Devices {
         let my_host = map.ranks[me as usize].host;
         let alone = !leads_to_others(&ways, me, DeviceKind::Shm);
         let by_tcp = leads_to_others(&ways, me, DeviceKind::Tcp);
-        let places =
-            |port: fn(&Rank) -> u16| map.ranks.iter().map(|rank| place(&map, rank, my_host, port(rank))).collect();
+        let places = |port: fn(&MappedRank) -> u16| {
+            map.ranks.iter().map(|rank| place(&map, rank, my_host, port(rank))).collect()
+        };
         let mut tcp =
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         tcp.set_encrypts(encrypts);
@@ -85,10 +86,10 @@ impl Devices {
 
 impl Across {
     /// The way to each rank.
-    fn ways(&self, order: DeviceOrder) -> Result<Vec<Way>, JoinError> {
+    fn ways(&self, order: DeviceOrder) -> Result<Vec<RankWay>, JoinError> {
         let (has_datagrams, has_lane) = (self.datagrams.is_some(), self.lane.is_some());
         let my_host = self.map.ranks[self.rank as usize].host;
-        let which = |rank: &Rank| {
+        let which = |rank: &MappedRank| {
             order.names().find_map(|name| match name {
                 DeviceName::Shm => (rank.host == my_host).then_some(DeviceKind::Shm),
                 // The same datagrams, by the lane where it leads and otherwise by the socket.
@@ -97,24 +98,24 @@ impl Across {
                 DeviceName::Tcp => Some(DeviceKind::Tcp),
             })
         };
-        let way = |(number, rank): (u32, &Rank)| {
+        let way = |(number, rank): (u32, &MappedRank)| {
             let which = if number == self.rank { Some(DeviceKind::Shm) } else { which(rank) };
             let which = which.ok_or_else(|| JoinError::NoWay { rank: number, order: order.to_string() })?;
-            Ok(Way { which, number: if which == DeviceKind::Shm { rank.member } else { number } })
+            Ok(RankWay { which, number: if which == DeviceKind::Shm { rank.member } else { number } })
         };
         (0..).zip(&self.map.ranks).map(way).collect()
     }
 }
 
 /// Whether a device leads to anybody but ourselves.
-fn leads_to_others(ways: &[Way], me: u32, which: DeviceKind) -> bool {
+fn leads_to_others(ways: &[RankWay], me: u32, which: DeviceKind) -> bool {
     (0..).zip(ways).any(|(rank, way)| rank != me && way.which == which)
 }
 
 /// Where other ranks reach `rank`: on its own host also where no address of that leads to itself.
-fn place(map: &JobMap, rank: &Rank, my_host: u32, port: u16) -> Place {
+fn place(map: &JobMap, rank: &MappedRank, my_host: u32, port: u16) -> PeerPlace {
     let host = &map.hosts[rank.host as usize];
     let near = (rank.host == my_host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let addresses = near.into_iter().chain(host.addresses.iter().copied());
-    Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect() }
+    PeerPlace { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect() }
 }

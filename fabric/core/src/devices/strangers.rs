@@ -1,11 +1,11 @@
 //! Processes of other jobs between the connection and the shared memory of two ([`super::twos`]): what is posted before
 //! it is known how it goes, what connections say about memory, and what is left when somebody has ended.
 
-use super::above::{Above, By, Ordered};
+use super::above::{Above, By, OneOfTwo};
 use super::net::Net;
-use super::table::{DeviceKind, Way};
+use super::table::{DeviceKind, RankWay};
 use super::twos::{MetBy, News};
-use weft_device::{Device, Packet, PeerFault, Posted, Room, Sink};
+use weft_device::{Device, Packet, PeerFault, Posted, ReceiveRoom, Sink};
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
 use weft_wire::share::Share;
 
@@ -24,7 +24,7 @@ impl Net {
     /// Polls the connections.
     pub(super) fn poll_connections(&mut self, above: &mut impl Above) -> bool {
         above.set_by_long_way(true);
-        let sink = Ordered { above, by: By::Connection };
+        let sink = OneOfTwo { above, by: By::Connection };
         let any = self.tcp.poll(&mut Beside { sink, ways: &self.ways, news: &mut self.twos.news });
         above.set_by_long_way(false);
         if any || self.has_strangers_work() {
@@ -144,7 +144,7 @@ impl Net {
 /// Takes out of what comes over connections what concerns shared memory.
 struct Beside<'a, S> {
     sink: S,
-    ways: &'a [Way],
+    ways: &'a [RankWay],
     news: &'a mut News,
 }
 
@@ -163,12 +163,12 @@ impl<S: Sink> Sink for Beside<'_, S> {
     fn handle_fault(&mut self, fault: PeerFault) {
         match self.ways.get(fault.peer() as usize) {
             // What it has sent before is taken first.
-            Some(Way { which: DeviceKind::Two | DeviceKind::Unmet, .. }) => self.news.lost.push(fault),
+            Some(RankWay { which: DeviceKind::Two | DeviceKind::Unmet, .. }) => self.news.lost.push(fault),
             _ => self.sink.handle_fault(fault),
         }
     }
 
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
+    fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         self.sink.room(from)
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum DeviceKind {
 
 /// How packets reach a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct RankWay {
     pub which: DeviceKind,
     pub number: u32,
 }

@@ -2,18 +2,18 @@
 
 use super::Devices;
 use super::net::Net;
-use super::table::{DeviceKind, Way};
+use super::table::{DeviceKind, RankWay};
 use crate::api::{Envelope, Peer, RequestId, Selector, SendMode};
 use crate::limits::Limits;
 use crate::port::Port;
 use crate::raw;
-use crate::status::{Counters, Page, PageCounters};
+use crate::status::{Counters, PageCounters, StatusMemory};
 use crate::switch::Switch;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use weft_device::loopback::Loopback;
 use weft_device::shm::{Segment, ShmDevice};
-use weft_device::tcp::{Place, TcpDevice};
+use weft_device::tcp::{PeerPlace, TcpDevice};
 use weft_wire::settings::Settings;
 
 /// Longer than any scheduling.
@@ -26,16 +26,16 @@ fn rank(me: u32, device: Loopback) -> (Devices, Switch) {
     let segment = Segment::create(1).expect("memory");
     let shm = ShmDevice::join(segment.clone(), 0).expect("a member");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let tcp = TcpDevice::new(me, [0; 16], listener.into(), vec![Place::default(); 2], false).expect("a device");
+    let tcp = TcpDevice::new(me, [0; 16], listener.into(), vec![PeerPlace::default(); 2], false).expect("a device");
     let ways = [0, 1].map(|rank| match rank == me {
-        true => Way { which: DeviceKind::Shm, number: 0 },
-        false => Way { which: DeviceKind::Simulated, number: rank },
+        true => RankWay { which: DeviceKind::Shm, number: 0 },
+        false => RankWay { which: DeviceKind::Simulated, number: rank },
     });
     let mut net = Net::new(ways.to_vec(), tcp, Settings::default().device, false);
     net.ranks = vec![me];
     net.simulated = Some(device);
     let devices = Devices { shm, me, net: Some(Box::new(net)), bell: None };
-    let (slots, counters) = (devices.slots(), PageCounters::new(Page::new(&segment, 0, true)));
+    let (slots, counters) = (devices.slots(), PageCounters::new(StatusMemory::new(&segment, 0, true)));
     (devices, Switch::new(me, 2, Port::new(me, 2, Limits::default(), slots, counters)))
 }
 

@@ -9,31 +9,31 @@
 //!
 //! The connection stays: its end is how the end of the other process is known.
 
-use super::{Above, Named};
+use super::{Above, NamedRanks};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use weft_device::shm::{Segment, ShmDevice};
-use weft_device::tcp::Identity;
+use weft_device::tcp::PeerIdentity;
 use weft_device::{Capabilities, Device, NoMemory, PeerFault, Posted, Sink, sys};
 use weft_wire::cell::Head;
 use weft_wire::segment::RING_CELLS;
 use weft_wire::share::Share;
 
 /// A segment that we have offered, until that is answered.
-pub(super) struct Offer {
+pub(super) struct SegmentOffer {
     segment: Segment,
-    _descriptor: Descriptor,
+    _descriptor: OfferedDescriptor,
     /// In memory of our own, which who takes the segment copies as it would a long message.
     _token: Box<[u64; 2]>,
 }
 
 /// The descriptor of a segment that is offered, as long as it is that: some programs close all that they do not know.
-struct Descriptor {
+struct OfferedDescriptor {
     descriptor: Option<OwnedFd>,
-    identity: Option<sys::Identity>,
+    identity: Option<sys::FileIdentity>,
 }
 
-impl Drop for Descriptor {
+impl Drop for OfferedDescriptor {
     /// What is not ours any more stays open.
     fn drop(&mut self) {
         let Some(descriptor) = self.descriptor.take() else { return };
@@ -52,8 +52,8 @@ pub(super) enum MetBy {
 
 /// A process of another job.
 pub(super) struct Stranger {
-    them: Identity,
-    offer: Option<Offer>,
+    them: PeerIdentity,
+    offer: Option<SegmentOffer>,
     /// How packets go there as soon as nothing is held any more.
     agreed: Option<MetBy>,
     two: Option<Box<Two>>,
@@ -86,7 +86,7 @@ pub(super) struct Posts {
 #[derive(Default)]
 pub(super) struct Twos {
     /// Who we are for others, once we are open to them.
-    me: Option<Identity>,
+    me: Option<PeerIdentity>,
     allowed: bool,
     /// The number of the first process of another job.
     first: u32,
@@ -114,13 +114,13 @@ pub(super) struct News {
 impl Twos {
     /// From now on there may be processes of other jobs, the first of which has the number `first`. They are `allowed`
     /// to share memory with us.
-    pub fn open(&mut self, me: Identity, first: u32, bell: u64, allowed: bool) {
+    pub fn open(&mut self, me: PeerIdentity, first: u32, bell: u64, allowed: bool) {
         (self.me, self.first, self.bell, self.allowed) = (Some(me), first, bell, allowed);
     }
 
     /// The next process of another job, which may be on this host if it is `near`. Whether it is to be met: otherwise
     /// packets go over the connection.
-    pub fn add(&mut self, them: Identity, near: bool) -> bool {
+    pub fn add(&mut self, them: PeerIdentity, near: bool) -> bool {
         self.strangers.push(Stranger { them, offer: None, agreed: None, two: None });
         near && self.allowed
     }
@@ -150,7 +150,7 @@ impl Twos {
     }
 
     /// Of the two the one whose offer counts where both make one.
-    fn leads(&self, them: Identity) -> bool {
+    fn leads(&self, them: PeerIdentity) -> bool {
         self.me.is_some_and(|me| me < them)
     }
 
@@ -158,7 +158,7 @@ impl Twos {
     /// there is no need.
     pub fn offer(&mut self, to: u32) -> Option<Share> {
         let stranger = self.stranger(to).filter(|stranger| stranger.offer.is_none() && stranger.agreed.is_none())?;
-        match Offer::new() {
+        match SegmentOffer::new() {
             Some((offer, said)) => {
                 stranger.offer = Some(offer);
                 Some(said)
@@ -235,7 +235,7 @@ impl Twos {
         let Some(two) = self.two(rank) else { return };
         // The ring is filled no more; who fills it all the same is not waited for.
         for _ in 0..2 * RING_CELLS {
-            if !two.shm.poll(&mut Named { sink: above, ranks: &[rank; 2] }) {
+            if !two.shm.poll(&mut NamedRanks { sink: above, ranks: &[rank; 2] }) {
                 break;
             }
         }
@@ -298,7 +298,7 @@ impl Device for Twos {
 
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
-        self.each(|rank, two| two.shm.poll(&mut Named { sink, ranks: &[rank; 2] }))
+        self.each(|rank, two| two.shm.poll(&mut NamedRanks { sink, ranks: &[rank; 2] }))
     }
 
     #[inline]
@@ -335,7 +335,7 @@ impl Device for Twos {
     }
 }
 
-impl Offer {
+impl SegmentOffer {
     /// `None` where there is no memory, no descriptor or no random number for it.
     fn new() -> Option<(Self, Share)> {
         let random = weft_device::kernel::true_random;
@@ -349,7 +349,7 @@ impl Offer {
             address: token.as_ptr() as u64,
         };
         let identity = sys::identity(descriptor.as_fd());
-        let _descriptor = Descriptor { descriptor: Some(descriptor), identity };
+        let _descriptor = OfferedDescriptor { descriptor: Some(descriptor), identity };
         Some((Self { segment, _descriptor, _token: token }, said))
     }
 }
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn only_what_was_meant_is_taken() {
-        let (offer, said) = Offer::new().expect("memory");
+        let (offer, said) = SegmentOffer::new().expect("memory");
         let Share::Offer { pid, namespace, descriptor, token, address } = said else { panic!("an offer") };
         let (_, copies) = take(&said).expect("memory of our own");
         assert!(copies.is_some() || sys::attach_works().is_err());

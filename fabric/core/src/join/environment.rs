@@ -5,14 +5,14 @@ use weft_wire::segment::MAX_MEMBERS;
 
 /// Who started us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartedBy {
     /// Our launcher, with the segment's descriptor and perhaps the manager's.
     Launcher {
         segment: i32,
         rank: u32,
         size: u32,
         manager: Option<i32>,
-        network: Option<Network>,
+        network: Option<NetworkDescriptors>,
     },
     /// Somebody else's launcher that speaks PMI-1.
     Manager {
@@ -27,7 +27,7 @@ pub enum Start {
 
 /// What the launcher of a job on several hosts gives a rank besides: descriptors of the job map and of its two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct NetworkDescriptors {
     pub map: i32,
     pub listener: i32,
     pub datagrams: Option<i32>,
@@ -47,27 +47,27 @@ const FOREIGN: [(&str, &str); 5] = [
 ];
 
 /// Reads the variables through `variable`.
-pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Start, JoinError> {
+pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<StartedBy, JoinError> {
     let variables = Variables(variable);
     let segment = variables.descriptor("WEFT_SEGMENT")?;
     let manager = variables.descriptor("PMI_FD")?;
     if let Some(segment) = segment {
         let (rank, size) = variables.place("WEFT_SEGMENT")?;
         let network = variables.network()?;
-        return Ok(Start::Launcher { segment, rank, size, manager, network });
+        return Ok(StartedBy::Launcher { segment, rank, size, manager, network });
     }
     if let Some(descriptor) = manager {
         let (rank, size) = variables.place("PMI_FD")?;
-        return Ok(Start::Manager { descriptor, rank, size });
+        return Ok(StartedBy::Manager { descriptor, rank, size });
     }
     if (variables.0)(pmix::NAMESPACE).is_some_and(|namespace| !namespace.is_empty()) {
-        return Ok(Start::Pmix);
+        return Ok(StartedBy::Pmix);
     }
     if let Some(port) = (variables.0)("PMI_PORT") {
         return Err(JoinError::Port(port));
     }
     variables.refuse_foreign()?;
-    Ok(Start::Alone)
+    Ok(StartedBy::Alone)
 }
 
 struct Variables<F>(F);
@@ -90,13 +90,13 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
         self.number(name, 0..=i32::MAX, || "the number of an open descriptor".into())
     }
 
-    fn network(&self) -> Result<Option<Network>, JoinError> {
+    fn network(&self) -> Result<Option<NetworkDescriptors>, JoinError> {
         let Some(map) = self.descriptor("WEFT_JOB_MAP")? else { return Ok(None) };
         let listener = self.descriptor("WEFT_TCP_LISTENER")?;
         let listener = listener.ok_or(JoinError::Missing { name: "WEFT_JOB_MAP", missing: "WEFT_TCP_LISTENER" })?;
         let sockets = self.descriptor("WEFT_XDP_RECEIVER")?.zip(self.descriptor("WEFT_XDP_SENDER")?);
         let lane = self.descriptor("WEFT_XDP_MEMORY")?.zip(sockets).map(|(memory, (a, b))| [memory, a, b]);
-        Ok(Some(Network { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")?, lane }))
+        Ok(Some(NetworkDescriptors { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")?, lane }))
     }
 
     /// Rank and number of ranks, which `beside` needs.
@@ -142,7 +142,7 @@ pub fn forget() {
 mod tests {
     use super::*;
 
-    fn start(variables: &[(&str, &str)]) -> Result<Start, String> {
+    fn start(variables: &[(&str, &str)]) -> Result<StartedBy, String> {
         let find = |name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
         read(find).map_err(|error| error.to_string())
     }
@@ -150,11 +150,11 @@ mod tests {
     #[test]
     fn three_ways_to_find_a_job() {
         let ours = [("WEFT_SEGMENT", "5"), ("PMI_FD", "6"), ("PMI_RANK", "2"), ("PMI_SIZE", "3")];
-        let launched = Start::Launcher { segment: 5, rank: 2, size: 3, manager: Some(6), network: None };
+        let launched = StartedBy::Launcher { segment: 5, rank: 2, size: 3, manager: Some(6), network: None };
         assert_eq!(start(&ours), Ok(launched));
-        assert_eq!(start(&ours[1..]), Ok(Start::Manager { descriptor: 6, rank: 2, size: 3 }));
-        assert_eq!(start(&ours[2..]), Ok(Start::Alone), "a program that a rank started");
-        assert_eq!(start(&[]), Ok(Start::Alone));
+        assert_eq!(start(&ours[1..]), Ok(StartedBy::Manager { descriptor: 6, rank: 2, size: 3 }));
+        assert_eq!(start(&ours[2..]), Ok(StartedBy::Alone), "a program that a rank started");
+        assert_eq!(start(&[]), Ok(StartedBy::Alone));
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
             ],
         ]
         .concat();
-        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9), lane: Some([10, 11, 12]) });
-        assert_eq!(start(&with), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: None, network }));
+        let network = Some(NetworkDescriptors { map: 7, listener: 8, datagrams: Some(9), lane: Some([10, 11, 12]) });
+        assert_eq!(start(&with), Ok(StartedBy::Launcher { segment: 5, rank: 2, size: 3, manager: None, network }));
     }
 
     #[test]
@@ -196,8 +196,8 @@ mod tests {
             text.contains("Open MPI's mpirun without PMIx (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"),
             "{text}"
         );
-        assert_eq!(start(&[("OMPI_COMM_WORLD_SIZE", "1")]), Ok(Start::Alone));
-        assert_eq!(start(&[("SLURM_NTASKS", "4")]), Ok(Start::Alone), "a batch script is no step");
+        assert_eq!(start(&[("OMPI_COMM_WORLD_SIZE", "1")]), Ok(StartedBy::Alone));
+        assert_eq!(start(&[("SLURM_NTASKS", "4")]), Ok(StartedBy::Alone), "a batch script is no step");
         assert!(start(&[("SLURM_STEP_NUM_TASKS", "4")]).unwrap_err().contains("--mpi=pmi2"));
         let under_pmi = [("OMPI_COMM_WORLD_SIZE", "4"), ("PMI_FD", "3"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
         assert!(start(&under_pmi).is_ok(), "who speaks PMI-1 is believed");
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn pmix_comes_behind_what_needs_no_library() {
         let pmix = [("PMIX_NAMESPACE", "n"), ("PMIX_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")];
-        assert_eq!(start(&pmix), Ok(Start::Pmix));
+        assert_eq!(start(&pmix), Ok(StartedBy::Pmix));
         let both = [&pmix[..], &[("PMI_FD", "3"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]].concat();
-        assert_eq!(start(&both), Ok(Start::Manager { descriptor: 3, rank: 0, size: 1 }));
+        assert_eq!(start(&both), Ok(StartedBy::Manager { descriptor: 3, rank: 0, size: 1 }));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use weft_device::sys;
 
-pub(super) struct Line {
+pub(super) struct SharedLine {
     /// `None` at the end only.
     stream: Option<UnixStream>,
-    identity: Option<sys::Identity>,
+    identity: Option<sys::FileIdentity>,
 }
 
-impl Line {
+impl SharedLine {
     pub fn new(stream: UnixStream) -> Self {
         Self { identity: sys::identity(stream.as_fd()), stream: Some(stream) }
     }
@@ -29,7 +29,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for SharedLine {
     /// What is not ours any more stays open.
     fn drop(&mut self) {
         if self.open().is_err() {
@@ -48,7 +48,7 @@ mod tests {
     fn a_number_that_is_another_files_by_now_is_neither_used_nor_closed() {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let number = ours.as_raw_fd();
-        let line = Line::new(ours);
+        let line = SharedLine::new(ours);
         assert!(line.open().is_ok());
         let file = File::open("/proc/self/exe").expect("a file");
         // SAFETY: both are open; from here on the number is the file's.

@@ -1,7 +1,7 @@
 //! The conversation with the process manager that started us (PMI-1 on an inherited socket, or PMIx by its library), and
 //! the abort.
 
-use super::line::Line;
+use super::line::SharedLine;
 use super::pmix::{self, Pmix};
 use crate::process::{self, SharedText};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_cluster::pmi::{Client, ClientError, Lost, Reply, Request};
+use weft_cluster::pmi::{Client, ClientError, Lost, PmiRequest, Reply};
 use weft_device::sys;
 use weft_wire::interface::InterfaceName;
 
@@ -48,9 +48,9 @@ pub(crate) fn note_lost(rank: Option<u32>) {
 }
 
 /// The socket for an abort, which may come at any time from any thread.
-static LINE: Mutex<Option<Arc<Line>>> = Mutex::new(None);
+static LINE: Mutex<Option<Arc<SharedLine>>> = Mutex::new(None);
 
-fn line_of_abort(change: impl FnOnce(&mut Option<Arc<Line>>)) {
+fn line_of_abort(change: impl FnOnce(&mut Option<Arc<SharedLine>>)) {
     change(&mut LINE.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
@@ -64,14 +64,14 @@ pub(crate) struct Manager {
 
 /// How it is reached.
 enum ManagerTalk {
-    Line(Arc<Line>),
+    Line(Arc<SharedLine>),
     Pmix(Box<Pmix>),
 }
 
 impl Manager {
     /// Takes over the socket; from here on [`abort`] reaches the manager.
     pub fn new(descriptor: OwnedFd) -> Self {
-        let line = Arc::new(Line::new(UnixStream::from(descriptor)));
+        let line = Arc::new(SharedLine::new(UnixStream::from(descriptor)));
         line_of_abort(|slot| *slot = Some(line.clone()));
         Self { talk: ManagerTalk::Line(line), client: Client::new(), interface: None }
     }
@@ -92,11 +92,11 @@ impl Manager {
         if let ManagerTalk::Pmix(_) = self.talk {
             return Ok(());
         }
-        self.send(Request::Init { interface: self.interface })
+        self.send(PmiRequest::Init { interface: self.interface })
     }
 
     /// Asks and waits for the answer.
-    pub fn ask(&mut self, request: Request) -> Result<Reply, ManagerError> {
+    pub fn ask(&mut self, request: PmiRequest) -> Result<Reply, ManagerError> {
         if let ManagerTalk::Pmix(pmix) = &mut self.talk {
             return pmix.answer(&request);
         }
@@ -110,7 +110,7 @@ impl Manager {
     /// Takes our leave: a process that ends before this has failed, in the manager's eyes. It may come back
     /// ([`Self::resume`]).
     pub fn rest(&mut self) -> Result<(), ManagerError> {
-        let asked = self.ask(Request::Finalise).map(drop);
+        let asked = self.ask(PmiRequest::Finalise).map(drop);
         line_of_abort(|slot| *slot = None);
         asked
     }
@@ -127,7 +127,7 @@ impl Manager {
 
     /// Asks to be told which ranks are lost.
     pub fn watch(&mut self) -> Result<(), ManagerError> {
-        self.ask(Request::Watch).map(drop)
+        self.ask(PmiRequest::Watch).map(drop)
     }
 
     /// The next rank that the manager has said is lost. Does not wait.
@@ -149,7 +149,7 @@ impl Manager {
         }
     }
 
-    fn send(&mut self, request: Request) -> Result<(), ManagerError> {
+    fn send(&mut self, request: PmiRequest) -> Result<(), ManagerError> {
         let line = self.client.handle_request(request)?;
         self.socket().and_then(|socket| sys::send_all(socket, &line)).map_err(ManagerError::Gone)
     }
@@ -221,7 +221,7 @@ fn end(code: i32, message: &str, lost: u32) -> ! {
     }
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(Ok(socket)) = line.as_ref().map(|line| line.open())
-        && let Ok(request) = (Request::Abort { code, message: message.to_owned(), lost: first_lost(lost) }).encode()
+        && let Ok(request) = (PmiRequest::Abort { code, message: message.to_owned(), lost: first_lost(lost) }).encode()
     {
         await_last_words();
         // A manager that is gone takes the job down without being asked.
@@ -256,7 +256,11 @@ mod tests {
             }
             heard
         });
-        act(Manager { talk: ManagerTalk::Line(Arc::new(Line::new(ours))), client: Client::new(), interface: None });
+        act(Manager {
+            talk: ManagerTalk::Line(Arc::new(SharedLine::new(ours))),
+            client: Client::new(),
+            interface: None,
+        });
         server.join().expect("the manager ends with its socket")
     }
 
@@ -277,7 +281,7 @@ mod tests {
         let answers = &[("cmd=init", "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0")];
         with_manager(answers, |mut manager| {
             manager.announce().expect("sent");
-            let error = manager.ask(Request::KvsName).expect_err("PMI-2").to_string();
+            let error = manager.ask(PmiRequest::KvsName).expect_err("PMI-2").to_string();
             assert_eq!(error, "the process manager speaks PMI 2.0, needed is 1.1 or a later 1");
         });
     }
@@ -286,8 +290,11 @@ mod tests {
     fn a_manager_that_goes_away_is_an_error() {
         let (ours, theirs) = UnixStream::pair().expect("pair");
         drop(theirs);
-        let mut manager =
-            Manager { talk: ManagerTalk::Line(Arc::new(Line::new(ours))), client: Client::new(), interface: None };
-        assert!(matches!(manager.ask(Request::KvsName), Err(ManagerError::Gone(_))));
+        let mut manager = Manager {
+            talk: ManagerTalk::Line(Arc::new(SharedLine::new(ours))),
+            client: Client::new(),
+            interface: None,
+        };
+        assert!(matches!(manager.ask(PmiRequest::KvsName), Err(ManagerError::Gone(_))));
     }
 }

@@ -7,8 +7,8 @@
 use super::owner::unexpected;
 use super::{JoinError, Manager};
 use std::time::Duration;
-use weft_cluster::pmi::{Reply, Request};
-use weft_device::handover::{Offer, fetch};
+use weft_cluster::pmi::{PmiRequest, Reply};
+use weft_device::handover::{DescriptorOffer, fetch};
 use weft_device::shm::Segment;
 use weft_wire::segment::VERSION;
 
@@ -23,7 +23,7 @@ pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<(Segment, Str
     if size == 1 {
         return Ok((Segment::create(1)?, String::new()));
     }
-    let kvsname = match manager.ask(Request::KvsName)? {
+    let kvsname = match manager.ask(PmiRequest::KvsName)? {
         Reply::KvsName(name) => name,
         other => return Err(unexpected("get_my_kvsname", &other).into()),
     };
@@ -32,17 +32,17 @@ pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<(Segment, Str
 
 fn invite(manager: &mut Manager, kvsname: String, size: u32) -> Result<(Segment, String), JoinError> {
     let segment = Segment::create(size)?;
-    let offer = Offer::new().map_err(JoinError::HandOver)?;
+    let offer = DescriptorOffer::new().map_err(JoinError::HandOver)?;
     let value = format!("{VERSION}:{}:{}", boot(), offer.name());
-    manager.ask(Request::Put { kvsname, key: KEY.into(), value: value.clone() })?;
-    manager.ask(Request::Barrier)?;
+    manager.ask(PmiRequest::Put { kvsname, key: KEY.into(), value: value.clone() })?;
+    manager.ask(PmiRequest::Barrier)?;
     offer.serve(segment.descriptor(), size, LIMIT).map_err(JoinError::HandOver)?;
     Ok((segment, value))
 }
 
 fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<(Segment, String), JoinError> {
-    manager.ask(Request::Barrier)?;
-    let value = match manager.ask(Request::Get { kvsname, key: KEY.into() })? {
+    manager.ask(PmiRequest::Barrier)?;
+    let value = match manager.ask(PmiRequest::Get { kvsname, key: KEY.into() })? {
         Reply::Get(Some(value)) => value,
         Reply::Get(None) => return Err(JoinError::Invitation(String::new())),
         other => return Err(unexpected("get", &other).into()),

@@ -4,8 +4,8 @@
 use super::manager::{self, Manager, ManagerError};
 use crate::process::{Enrolment, ManagerAnswer, ManagerCalls, NO_ANSWER, REFUSED, SharedText};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use weft_cluster::pmi::{ClientError, Reply, Request};
-use weft_cluster::spawn::Order;
+use weft_cluster::pmi::{ClientError, PmiRequest, Reply};
+use weft_cluster::spawn::SpawnOrder;
 
 /// What may be asked, as the table numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,26 +76,26 @@ fn answer_to(what: u32, first: &str, second: &str) -> Result<Option<String>, Str
             true => Ok(()),
             false => manager.watch(),
         },
-        what if what == ManagerAsk::Spawn as u32 => manager.ask(Request::Spawn { door: first }).map(drop),
+        what if what == ManagerAsk::Spawn as u32 => manager.ask(PmiRequest::Spawn { door: first }).map(drop),
         what if what == ManagerAsk::Signal as u32 => {
             let (Ok(rank), Ok(signal)) = (first.parse(), second.parse()) else { return Err("no numbers".to_owned()) };
-            manager.ask(Request::Signal { rank, signal }).map(drop)
+            manager.ask(PmiRequest::Signal { rank, signal }).map(drop)
         }
         what if what == ManagerAsk::Put as u32 => {
-            let put = |kvsname| Request::Put { kvsname, key: first, value: second };
+            let put = |kvsname| PmiRequest::Put { kvsname, key: first, value: second };
             store(manager).and_then(|kvsname| manager.ask(put(kvsname)).map(drop))
         }
         what if what == ManagerAsk::Get as u32 => {
             return get(manager, first).map_err(|error| error.to_string());
         }
-        _ => manager.ask(Request::Barrier).map(drop),
+        _ => manager.ask(PmiRequest::Barrier).map(drop),
     };
     done.map(|()| Some(String::new())).map_err(|error| error.to_string())
 }
 
 fn get(manager: &mut Manager, key: String) -> Result<Option<String>, ManagerError> {
     let kvsname = store(manager)?;
-    match manager.ask(Request::Get { kvsname, key })? {
+    match manager.ask(PmiRequest::Get { kvsname, key })? {
         Reply::Get(value) => Ok(value),
         other => Err(unexpected("get", &other)),
     }
@@ -103,7 +103,7 @@ fn get(manager: &mut Manager, key: String) -> Result<Option<String>, ManagerErro
 
 /// The name of the job's store.
 fn store(manager: &mut Manager) -> Result<String, ManagerError> {
-    match manager.ask(Request::KvsName)? {
+    match manager.ask(PmiRequest::KvsName)? {
         Reply::KvsName(name) => Ok(name),
         other => Err(unexpected("get_my_kvsname", &other)),
     }
@@ -170,7 +170,7 @@ impl JobMembership {
     /// The door of those who have spawned the process by this interface.
     pub fn parent(&self) -> Option<String> {
         let parent = self.enrolment.place().parent.text();
-        Order::door_for(self.enrolment.interface(), &parent).map(str::to_owned)
+        SpawnOrder::door_for(self.enrolment.interface(), &parent).map(str::to_owned)
     }
 
     /// Asks to be told which ranks are lost.

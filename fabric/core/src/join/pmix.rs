@@ -12,7 +12,7 @@
 use super::ManagerError;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
-use weft_cluster::pmi::{KEY_MAX, KVSNAME_MAX, Reply, Request, VALUE_MAX};
+use weft_cluster::pmi::{KEY_MAX, KVSNAME_MAX, PmiRequest, Reply, VALUE_MAX};
 use weft_cluster::pmix::{NOT_FOUND, PmixDatum, PmixEntry, PmixName, SUCCESS, WILDCARD};
 
 /// The variable that PMIx launchers set for each process.
@@ -156,32 +156,32 @@ impl Pmix {
     }
 
     /// Calls what a request of PMI-1 means.
-    pub fn answer(&mut self, request: &Request) -> Result<Reply, ManagerError> {
+    pub fn answer(&mut self, request: &PmiRequest) -> Result<Reply, ManagerError> {
         let refused = |reason: &str| ManagerError::Pmix { call: request.name(), reason: reason.to_owned() };
         Ok(match request {
-            Request::Init { .. } => Reply::Init(1, 1),
-            Request::Maxes => Reply::Maxes { kvsname: KVSNAME_MAX, key: KEY_MAX, value: VALUE_MAX },
-            Request::KvsName => Reply::KvsName(self.namespace()),
-            Request::UniverseSize => Reply::UniverseSize(Some(self.size as usize)),
-            Request::Appnum => Reply::Appnum(0),
-            Request::Put { key, value, .. } => {
+            PmiRequest::Init { .. } => Reply::Init(1, 1),
+            PmiRequest::Maxes => Reply::Maxes { kvsname: KVSNAME_MAX, key: KEY_MAX, value: VALUE_MAX },
+            PmiRequest::KvsName => Reply::KvsName(self.namespace()),
+            PmiRequest::UniverseSize => Reply::UniverseSize(Some(self.size as usize)),
+            PmiRequest::Appnum => Reply::Appnum(0),
+            PmiRequest::Put { key, value, .. } => {
                 self.put(key, value)?;
                 Reply::Put
             }
-            Request::Get { key, .. } => Reply::Get(self.text_of(key)?),
-            Request::Barrier => {
+            PmiRequest::Get { key, .. } => Reply::Get(self.text_of(key)?),
+            PmiRequest::Barrier => {
                 self.fence()?;
                 Reply::Barrier
             }
             // Nobody is told; the launcher ends the job.
-            Request::Watch => Reply::Watch,
-            Request::Finalise => {
+            PmiRequest::Watch => Reply::Watch,
+            PmiRequest::Finalise => {
                 self.end()?;
                 Reply::Finalise
             }
-            Request::Spawn { .. } => return Err(refused("only weft run starts further processes")),
-            Request::Signal { .. } => return Err(refused("only weft run passes signals on")),
-            Request::Abort { .. } => return Err(refused("an abort is not asked for here")),
+            PmiRequest::Spawn { .. } => return Err(refused("only weft run starts further processes")),
+            PmiRequest::Signal { .. } => return Err(refused("only weft run passes signals on")),
+            PmiRequest::Abort { .. } => return Err(refused("an abort is not asked for here")),
         })
     }
 

@@ -1,11 +1,11 @@
 //! Datagrams that arrive: a claim each, until its seal has been checked.
 
-use super::peer::{Peer, Standing, UNKNOWN, Way};
+use super::peer::{DatagramWay, LinkPeer, Standing, UNKNOWN};
 use super::{Credentials, Links};
 use std::net::SocketAddr;
 use weft_device::udp::Came;
 use weft_device::{Sink, hand_on};
-use weft_protocol::reliable::{Dropped, Gone, Packet, Phase, Seal};
+use weft_protocol::reliable::{Dropped, Gone, LinkPacket, Phase, Seal};
 use weft_wire::link::header::{Header, Process};
 use weft_wire::link::hello::Hello;
 
@@ -108,7 +108,7 @@ impl Links {
 
 /// Whom a datagram is of, as far as can be said without changing anything.
 #[inline]
-fn look_at(peers: &[Peer], own: &Credentials, datagram: &[u8]) -> Fate {
+fn look_at(peers: &[LinkPeer], own: &Credentials, datagram: &[u8]) -> Fate {
     let me = &own.me;
     let Some(header) = Header::parse(datagram) else {
         return match Hello::is_one(datagram).then(|| Hello::parse(datagram, &own.hello_key)).flatten() {
@@ -145,24 +145,24 @@ fn is_for(hello: &Hello, me: &Process) -> bool {
 }
 
 /// A hello that somebody of the job has made, perhaps long ago. What is not new is of no use.
-fn look_at_hello(peers: &[Peer], hello: Hello) -> Fate {
+fn look_at_hello(peers: &[LinkPeer], hello: Hello) -> Fate {
     let peer = &peers[hello.from.rank as usize];
     let is_new = match (&peer.way, hello.is_answer) {
-        (Way::Calling(calls) | Way::Other(calls), true) => calls.is_answered_by(&hello),
+        (DatagramWay::Calling(calls) | DatagramWay::Other(calls), true) => calls.is_answered_by(&hello),
         (_, true) => false,
         (_, false) => peer.answered.0 != hello.from.incarnation || hello.count > peer.answered.1,
     };
     if is_new { Fate::Hello(hello) } else { Fate::Useless }
 }
 
-fn is_known(peers: &[Peer], me: &Process, from: Process) -> bool {
+fn is_known(peers: &[LinkPeer], me: &Process, from: Process) -> bool {
     from.rank != me.rank && peers.get(from.rank as usize).is_some_and(|peer| peer.may_be(from))
 }
 
 /// Gives a datagram to the link of its sender; true if that believes it. What it completes goes to `sink`.
 #[inline]
 fn take<S: Sink>(
-    peer: &mut Peer,
+    peer: &mut LinkPeer,
     header: Header,
     now_ns: u64,
     from: SocketAddr,
@@ -195,7 +195,7 @@ fn take<S: Sink>(
 }
 
 #[inline]
-fn deliver<S: Sink>(rank: u32, packet: &Packet<'_>, whole: &mut Vec<u8>, sink: &mut S) -> Result<(), &'static str> {
+fn deliver<S: Sink>(rank: u32, packet: &LinkPacket<'_>, whole: &mut Vec<u8>, sink: &mut S) -> Result<(), &'static str> {
     let bulk = match packet.bulk {
         [[], []] => None,
         [bulk, []] => Some(bulk),

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use weft_device::kernel;
-use weft_device::tcp::Place;
+use weft_device::tcp::PeerPlace;
 use weft_wire::link::hello::Hello;
 
 const MS: u64 = 1_000_000;
@@ -47,7 +47,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    pub fn new(place: &Place, now_ns: u64) -> Self {
+    pub fn new(place: &PeerPlace, now_ns: u64) -> Self {
         Self {
             nonce: kernel::random(),
             began_ns: now_ns,
@@ -166,7 +166,7 @@ mod tests {
 
     fn calls(addresses: &[&str]) -> Calls {
         let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
-        Calls::new(&Place { host: "there".to_owned(), addresses }, 0)
+        Calls::new(&PeerPlace { host: "there".to_owned(), addresses }, 0)
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod suite;
 
 use super::tests::{KEY, sockets, start};
 use super::*;
-use suite::{Network, conformance};
+use suite::{DeviceNetwork, conformance};
 
 /// The same with links that hold so little that they fill soon.
 fn narrow(mut links: Links) -> Links {
@@ -14,7 +14,7 @@ fn narrow(mut links: Links) -> Links {
 }
 
 struct Udp;
-impl Network for Udp {
+impl DeviceNetwork for Udp {
     type Endpoint = Links;
     fn of(members: u32) -> Vec<Links> {
         let (sockets, places) = sockets(members);
@@ -23,7 +23,7 @@ impl Network for Udp {
 }
 
 struct EncryptedUdp;
-impl Network for EncryptedUdp {
+impl DeviceNetwork for EncryptedUdp {
     type Endpoint = Links;
     fn of(members: u32) -> Vec<Links> {
         let (sockets, places) = sockets(members);
@@ -35,7 +35,7 @@ impl Network for EncryptedUdp {
 }
 
 struct BadNetwork;
-impl Network for BadNetwork {
+impl DeviceNetwork for BadNetwork {
     type Endpoint = Links;
     fn of(members: u32) -> Vec<Links> {
         let mut net = Udp::of(members);
@@ -73,18 +73,18 @@ mod lanes {
     /// Filters and hosts are there until the tests end.
     static KEPT: Mutex<Vec<(Cable, [Lanes; 2])>> = Mutex::new(Vec::new());
 
-    impl Network for ByLanes {
+    impl DeviceNetwork for ByLanes {
         type Endpoint = Links;
         fn of(members: u32) -> Vec<Links> {
             let cable = Cable::new();
             let host = |me: u32| (me % 2) as u8 + 1;
             let sockets: Vec<_> = (0..members).map(|me| cable.socket(host(me))).collect();
-            let place = |me: u32| Place {
+            let place = |me: u32| PeerPlace {
                 host: format!("host{}", host(me)),
                 // As the kernel tells it.
                 addresses: vec![SocketAddr::new(v4(host(me), 0).ip().to_canonical(), port(&sockets[me as usize]))],
             };
-            let places: Vec<Place> = (0..members).map(place).collect();
+            let places: Vec<PeerPlace> = (0..members).map(place).collect();
             let mut lanes = [1, 2].map(|at| {
                 let there: Vec<_> = (0..members).filter(|me| host(*me) == at).map(|me| &sockets[me as usize]).collect();
                 cable.open(at, &there)

@@ -1,6 +1,6 @@
 //! Links as a device: what is posted, when it leaves, and what a poll does.
 
-use super::peer::{Standing, Way};
+use super::peer::{DatagramWay, Standing};
 use super::{JUMBO_BYTES, Links};
 use weft_device::udp::Came;
 use weft_device::{Capabilities, Device, Posted, Sink, bytes_of, sys};
@@ -24,11 +24,11 @@ impl Links {
     #[inline]
     pub(super) fn post(&mut self, to: u32, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
         let peer = &mut self.peers[to as usize];
-        let (Way::Open, Standing::Open, Some(link)) = (&peer.way, peer.standing, &mut peer.link) else {
+        let (DatagramWay::Open, Standing::Open, Some(link)) = (&peer.way, peer.standing, &mut peer.link) else {
             return self.refuse(to);
         };
         match link.try_send(head, inline, bulk) {
-            reliable::Posted::Sent(bytes) => {
+            reliable::LinkPosted::Sent(bytes) => {
                 let taken = record::bytes(inline.len(), bytes);
                 self.counters.packets += 1;
                 self.counters.bytes += taken as u64;
@@ -40,11 +40,11 @@ impl Links {
                 }
                 Posted::Sent(bytes)
             }
-            reliable::Posted::Full => {
+            reliable::LinkPosted::Full => {
                 self.push(to, false);
                 Posted::Full
             }
-            reliable::Posted::Gone => Posted::Full,
+            reliable::LinkPosted::Gone => Posted::Full,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who has left, who is lost, and how we leave.
 
 use super::Links;
-use super::peer::{Peer, Standing, Way};
+use super::peer::{DatagramWay, LinkPeer, Standing};
 use super::trouble::{LOST_NS, Trouble};
 use std::io;
 use weft_device::{PeerFault, Posted};
@@ -10,7 +10,7 @@ use weft_protocol::reliable::Phase;
 /// Who has taken leave hears our part of it, if it is still there, within this.
 const COURTESY_NS: u64 = 200_000_000;
 
-impl Peer {
+impl LinkPeer {
     /// Whether what we have to say to it has been heard, or need not be.
     pub(super) fn has_all(&self, now_ns: u64) -> bool {
         let Some(link) = &self.link else { return true };
@@ -35,7 +35,7 @@ impl Links {
                 self.peers[to as usize].is_missed = true;
                 self.faults.push(PeerFault::Lost { peer: to, story });
             }
-            (Standing::Open, Way::Unknown) => self.call(to),
+            (Standing::Open, DatagramWay::Unknown) => self.call(to),
             _ => {}
         }
         Posted::Full
@@ -123,7 +123,7 @@ impl Links {
             for index in (0..self.live.len()).rev() {
                 let rank = self.live[index];
                 let peer = &mut self.peers[rank as usize];
-                if let Way::Calling(calls) = &mut peer.way {
+                if let DatagramWay::Calling(calls) = &mut peer.way {
                     calls.handle_report(&report.address, copy(&report.error), report.is_own);
                 } else if peer.route == Some(report.address) {
                     self.handle_trouble(rank, copy(&report.error), report.is_own, now_ns);

@@ -4,7 +4,7 @@
 //! until an answer comes.
 
 use super::Links;
-use super::peer::{Standing, Way};
+use super::peer::{DatagramWay, Standing};
 use weft_device::PeerFault;
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Links {
         let (peers, clock) = (&mut self.peers, &mut self.clock);
         let Some(fallback) = &mut self.fallback else { return };
         fallback.asked.retain(|rank| match &mut peers[*rank as usize].way {
-            Way::Calling(calls) => {
+            DatagramWay::Calling(calls) => {
                 if is_linked(*rank) {
                     calls.note_linked(clock.now_ns());
                 }
@@ -63,7 +63,7 @@ impl Links {
     /// The other device cannot reach a rank either, as its story says: then nothing does.
     pub fn give_up_other(&mut self, rank: u32, story: &str) {
         let peer = &mut self.peers[rank as usize];
-        let Way::Calling(calls) = &peer.way else { return };
+        let DatagramWay::Calling(calls) = &peer.way else { return };
         let said = calls.story();
         let host = &peer.place.host;
         let story = format!("rank {rank} on host {host} cannot be reached: by udp: {said}; by tcp: {story}");

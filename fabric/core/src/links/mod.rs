@@ -47,12 +47,12 @@ mod trouble;
 use fallback::Fallback;
 use lane::LaneUse;
 use looks::Looks;
-use peer::{Peer, UNKNOWN};
+use peer::{LinkPeer, UNKNOWN};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_device::clock::Clock;
-use weft_device::tcp::Place;
+use weft_device::tcp::PeerPlace;
 use weft_device::udp::{self, Faults};
 use weft_device::xdp::Lane;
 use weft_device::{PeerFault, kernel, sys};
@@ -78,7 +78,7 @@ const MOST_PROBE_NS: u64 = 1_000_000_000;
 
 /// What has been counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(crate) struct LinkCounters {
     /// Packets that were posted, and their bytes with everything around them.
     pub packets: u64,
     pub bytes: u64,
@@ -106,10 +106,10 @@ impl Credentials {
 
 pub(crate) struct Links {
     own: Credentials,
-    port: udp::Port,
+    port: udp::UdpPort,
     by_lane: LaneUse,
     window_bytes: usize,
-    peers: Vec<Peer>,
+    peers: Vec<LinkPeer>,
     /// Ranks that are called, or have a link.
     live: Vec<u32>,
     /// Ranks for which something may be there to send.
@@ -130,9 +130,9 @@ pub(crate) struct Links {
     /// Where another device leads to the same ranks.
     fallback: Option<Fallback>,
     leaving: bool,
-    counters: Counters,
+    counters: LinkCounters,
     /// Those of links that are gone.
-    past: reliable::Counters,
+    past: reliable::ReliableCounters,
 }
 
 /// A number that no other start of a rank has, but for one in four thousand millions.
@@ -152,12 +152,12 @@ impl Links {
         key: &[u8; 16],
         encrypts: bool,
         socket: OwnedFd,
-        places: Vec<Place>,
+        places: Vec<PeerPlace>,
         alone: bool,
         has_other: bool,
     ) -> io::Result<Self> {
-        let port = udp::Port::new(socket)?;
-        let peers = places.into_iter().zip(0..).map(|(place, rank)| Peer::new(place, rank)).collect();
+        let port = udp::UdpPort::new(socket)?;
+        let peers = places.into_iter().zip(0..).map(|(place, rank)| LinkPeer::new(place, rank)).collect();
         let me = Process { rank: me, incarnation: new_incarnation() };
         Ok(Self {
             own: Credentials { me, key: *key, hello_key: keys::of_hellos(key), encrypts },
@@ -177,8 +177,8 @@ impl Links {
             notices: Vec::new(),
             fallback: has_other.then(Fallback::default),
             leaving: false,
-            counters: Counters::default(),
-            past: reliable::Counters::default(),
+            counters: LinkCounters::default(),
+            past: reliable::ReliableCounters::default(),
         })
     }
 
@@ -187,7 +187,7 @@ impl Links {
         self.port.set_faults(faults);
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LinkCounters {
         let links = self.peers.iter().filter_map(|peer| peer.link.as_deref()).map(Link::counters);
         let mut counters = self.counters;
         for link in links.chain([&self.past]) {

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::trouble::Trouble;
 use std::net::SocketAddr;
-use weft_device::tcp::Place;
+use weft_device::tcp::PeerPlace;
 use weft_protocol::reliable::{JobSeal, Link};
 use weft_wire::link::header::Process;
 
@@ -20,7 +20,7 @@ pub enum Standing {
 }
 
 /// Whether datagrams reach it.
-pub enum Way {
+pub enum DatagramWay {
     /// Nobody has wanted to know.
     Unknown,
     Calling(Box<Calls>),
@@ -30,15 +30,15 @@ pub enum Way {
     Other(Box<Calls>),
 }
 
-pub struct Peer {
-    pub place: Place,
+pub struct LinkPeer {
+    pub place: PeerPlace,
     /// Its incarnation is 0 until it is known.
     pub process: Process,
     /// Calls to it so far, and the last one of its own that was answered: whose, and which.
     pub calls: u32,
     pub answered: (u32, u32),
     pub standing: Standing,
-    pub way: Way,
+    pub way: DatagramWay,
     pub link: Option<Box<Link<JobSeal>>>,
     /// What the link holds at most in either direction.
     pub window_bytes: usize,
@@ -59,7 +59,7 @@ pub struct Peer {
     pub nonsense: Option<&'static str>,
 }
 
-impl Peer {
+impl LinkPeer {
     /// Whether a process may be this rank, as far as is known.
     #[inline]
     pub fn may_be(&self, process: Process) -> bool {
@@ -72,14 +72,14 @@ impl Peer {
         self.place.addresses.iter().any(|own| (own.ip(), own.port()) == (address.ip(), address.port()))
     }
 
-    pub fn new(place: Place, rank: u32) -> Self {
+    pub fn new(place: PeerPlace, rank: u32) -> Self {
         Self {
             place,
             process: Process { rank, incarnation: UNKNOWN },
             calls: 0,
             answered: (UNKNOWN, 0),
             standing: Standing::Open,
-            way: Way::Unknown,
+            way: DatagramWay::Unknown,
             link: None,
             window_bytes: 0,
             route: None,

@@ -5,7 +5,7 @@
 //! not ([`super::fallback`]) is called on, ever more rarely: a way that was closed for a while is used once it is open.
 
 use super::calls::{Calls, NOTICE_NS};
-use super::peer::{Standing, Way};
+use super::peer::{DatagramWay, Standing};
 use super::{Credentials, Links};
 use std::net::SocketAddr;
 use weft_device::{PeerFault, udp};
@@ -15,7 +15,7 @@ impl Links {
     /// Reaches a rank, though nothing is posted.
     pub fn reach(&mut self, rank: u32) {
         let peer = &self.peers[rank as usize];
-        if let (Standing::Open, Way::Unknown) = (peer.standing, &peer.way) {
+        if let (Standing::Open, DatagramWay::Unknown) = (peer.standing, &peer.way) {
             self.call(rank);
         }
     }
@@ -24,7 +24,7 @@ impl Links {
     pub(super) fn call(&mut self, rank: u32) {
         let now_ns = self.clock.now_ns();
         let calls = Calls::new(&self.peers[rank as usize].place, now_ns);
-        self.peers[rank as usize].way = Way::Calling(Box::new(calls));
+        self.peers[rank as usize].way = DatagramWay::Calling(Box::new(calls));
         self.note_live(rank);
         self.move_calls(rank, now_ns);
         self.port.flush();
@@ -33,11 +33,11 @@ impl Links {
     /// Does for a rank that is being called what is to be done now.
     pub(super) fn move_calls(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
-        let (Way::Calling(calls) | Way::Other(calls)) = &peer.way else { return };
+        let (DatagramWay::Calling(calls) | DatagramWay::Other(calls)) = &peer.way else { return };
         let (due, deaf) = (calls.next_ns() <= now_ns, calls.is_deaf(now_ns));
-        let is_other = matches!(peer.way, Way::Other(_));
+        let is_other = matches!(peer.way, DatagramWay::Other(_));
         if peer.standing != Standing::Open || self.leaving && is_other {
-            peer.way = Way::Unknown;
+            peer.way = DatagramWay::Unknown;
             return;
         }
         if due && deaf && !is_other {
@@ -46,21 +46,21 @@ impl Links {
             self.repeat_calls(rank, now_ns);
         }
         match &self.peers[rank as usize].way {
-            Way::Calling(calls) => {
+            DatagramWay::Calling(calls) => {
                 self.due_ns = self.due_ns.min(calls.next_ns());
                 self.doubt(rank, now_ns);
             }
-            Way::Other(calls) => self.due_ns = self.due_ns.min(calls.next_ns()),
-            Way::Unknown | Way::Open => {}
+            DatagramWay::Other(calls) => self.due_ns = self.due_ns.min(calls.next_ns()),
+            DatagramWay::Unknown | DatagramWay::Open => {}
         }
     }
 
     /// The rank is deaf. From now on it is called rarely.
     fn turn_to_other(&mut self, rank: u32, now_ns: u64) {
         let way = &mut self.peers[rank as usize].way;
-        if let Way::Calling(mut calls) = std::mem::replace(way, Way::Unknown) {
+        if let DatagramWay::Calling(mut calls) = std::mem::replace(way, DatagramWay::Unknown) {
             calls.make_rare(now_ns);
-            *way = Way::Other(calls);
+            *way = DatagramWay::Other(calls);
             self.fallback.iter_mut().for_each(|fallback| fallback.others.push(rank));
         }
     }
@@ -68,7 +68,7 @@ impl Links {
     /// Calls all addresses of a rank.
     fn repeat_calls(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
-        let (Way::Calling(calls) | Way::Other(calls)) = &mut peer.way else { return };
+        let (DatagramWay::Calling(calls) | DatagramWay::Other(calls)) = &mut peer.way else { return };
         calls.note_called(now_ns);
         let Credentials { me, encrypts, .. } = self.own;
         for address in calls.addresses() {
@@ -82,7 +82,7 @@ impl Links {
     /// What is to be done about a rank that has not answered for long.
     fn doubt(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
-        let Way::Calling(calls) = &mut peer.way else { return };
+        let DatagramWay::Calling(calls) = &mut peer.way else { return };
         if let Some(fallback) = &mut self.fallback {
             fallback.doubts.extend(calls.has_doubt(now_ns).then_some(rank));
             return;
@@ -140,14 +140,14 @@ impl Links {
         let peer = &mut self.peers[hello.from.rank as usize];
         match &peer.way {
             // An answer that another passes on leads to him.
-            Way::Calling(calls) | Way::Other(calls)
+            DatagramWay::Calling(calls) | DatagramWay::Other(calls)
                 if calls.is_answered_by(hello) && peer.may_be(hello.from) && peer.is_at(&from) =>
             {
                 if hello.encrypts != self.own.encrypts {
                     let rank = hello.from.rank;
                     return self.lose(rank, weft_wire::tcp::differs(self.own.encrypts));
                 }
-                if let Way::Other(_) = std::mem::replace(&mut peer.way, Way::Open) {
+                if let DatagramWay::Other(_) = std::mem::replace(&mut peer.way, DatagramWay::Open) {
                     self.fallback.iter_mut().for_each(|fallback| fallback.returns.push(hello.from.rank));
                 }
                 self.make_link(hello.from, from, now_ns);
@@ -159,7 +159,7 @@ impl Links {
 }
 
 /// Sends what is no part of a link. What there is no room for is lost, as it may be on the way.
-fn send(port: &mut udp::Port, to: &SocketAddr, now_ns: u64, bytes: &[u8]) {
+fn send(port: &mut udp::UdpPort, to: &SocketAddr, now_ns: u64, bytes: &[u8]) {
     port.send(to, now_ns, |place| {
         place[..bytes.len()].copy_from_slice(bytes);
         Some(bytes.len())

@@ -31,10 +31,10 @@ impl Sink for Got {
     }
 }
 
-pub(super) fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
+pub(super) fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<PeerPlace>) {
     let sockets: Vec<_> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
     sockets.iter().for_each(|socket| socket.set_nonblocking(true).expect("set"));
-    let place = |(rank, socket): (usize, &UdpSocket)| Place {
+    let place = |(rank, socket): (usize, &UdpSocket)| PeerPlace {
         host: format!("host{rank}"),
         addresses: vec![socket.local_addr().expect("bound")],
     };
@@ -43,7 +43,7 @@ pub(super) fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
 }
 
 /// A start of the rank; its socket stays with us, too.
-pub(super) fn start(me: u32, sockets: &[UdpSocket], places: &[Place]) -> Links {
+pub(super) fn start(me: u32, sockets: &[UdpSocket], places: &[PeerPlace]) -> Links {
     let socket = sockets[me as usize].try_clone().expect("another");
     Links::new(me, &KEY, false, socket.into(), places.to_vec(), true, false).expect("a socket")
 }
@@ -197,7 +197,7 @@ fn what_one_start_of_a_rank_has_believed_the_next_one_does_not() {
     let (mut first, mut got) = (start(0, &sockets, &places), Got::default());
     let key = keys::of_link(&KEY, scribe.own, first.own.me);
     let mut link = Link::new(Config::new(scribe.own, first.own.me, 1472), Keyed::new(&key), 1);
-    assert_eq!(link.try_send(&Head::control(Kind::Raw), &[7; 8], None), reliable::Posted::Sent(0));
+    assert_eq!(link.try_send(&Head::control(Kind::Raw), &[7; 8], None), reliable::LinkPosted::Sent(0));
     let mut datagram = [0; 1472];
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
     scribe.send(&datagram[..length]);

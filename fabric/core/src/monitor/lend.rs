@@ -4,7 +4,7 @@
 //! the next thread that enters knows that nobody else is inside, and takes the lock from then on, as all do after it. Until
 //! then nobody from outside enters. Where the process has one thread, that one is not inside, and nothing is waited for.
 
-use super::{ALONE, ASKED, Driven, Guard, Monitor, SHARED, limit_unattended};
+use super::{ALONE, ASKED, Driven, Monitor, MonitorGuard, SHARED, limit_unattended};
 use crate::process::{self, BESIDE, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
 use std::ffi::c_void;
 use std::sync::TryLockError;
@@ -33,7 +33,7 @@ impl<T: Driven> Monitor<T> {
     }
 
     /// Exclusive access for a thread from outside, without waiting.
-    fn try_enter(&self) -> Option<Guard<'_, T>> {
+    fn try_enter(&self) -> Option<MonitorGuard<'_, T>> {
         if !self.is_lent() {
             return None;
         }
@@ -42,7 +42,7 @@ impl<T: Driven> Monitor<T> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        self.is_open().then(|| Guard { monitor: self, _held: Some(held) })
+        self.is_open().then(|| MonitorGuard { monitor: self, _held: Some(held) })
     }
 
     fn is_lent(&self) -> bool {
@@ -75,7 +75,7 @@ impl<T: Driven> Monitor<T> {
 
     /// Another thread watches. When that one ends its wait, or anybody moves something, the place is woken, so that it is
     /// armed anew.
-    fn lie_beside(&self, mut guard: Guard<'_, T>, place: &mut SleepPlace) -> u32 {
+    fn lie_beside(&self, mut guard: MonitorGuard<'_, T>, place: &mut SleepPlace) -> u32 {
         if !guard.endpoint().arm_beside() {
             guard.leave_quietly();
             return LOOK_AGAIN;
@@ -94,7 +94,7 @@ impl<T: Driven> Monitor<T> {
         }
         self.watched.store(false, Ordering::Relaxed);
         if self.is_open() {
-            let mut guard = Guard { monitor: self, _held: Some(held) };
+            let mut guard = MonitorGuard { monitor: self, _held: Some(held) };
             guard.endpoint().disarm();
             // Its end wakes those who have slept beside, one of whom watches from now on.
             drop(guard);
@@ -119,7 +119,7 @@ fn monitor<T: Driven + 'static>(context: *const c_void) -> &'static Monitor<T> {
 }
 
 extern "C" fn progress<T: Driven + 'static>(context: *const c_void) -> u32 {
-    u32::from(monitor::<T>(context).try_enter().is_some_and(Guard::pass))
+    u32::from(monitor::<T>(context).try_enter().is_some_and(MonitorGuard::pass))
 }
 
 extern "C" fn arm<T: Driven + 'static>(context: *const c_void, place: *mut SleepPlace) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::Port;
 use crate::api::{Fault, RequestId, Selector};
-use crate::requests::State;
+use crate::requests::RequestState;
 
 impl Port {
     /// How operations on a context end, if it was closed.
@@ -54,6 +54,6 @@ impl Port {
 
     /// Whether a receive waits for its message to come.
     pub fn is_posted(&mut self, id: RequestId) -> bool {
-        self.requests.at(id).state == State::Posted
+        self.requests.at(id).state == RequestState::Posted
     }
 }

@@ -2,7 +2,7 @@
 
 use super::shown::Asked;
 use crate::api::{Outcome, Peer, RequestId};
-use weft_protocol::selector::Word;
+use weft_protocol::selector::ReceiverWord;
 use weft_wire::cell::INLINE_WORDS;
 
 /// Where a message's bytes are while no receive has taken them.
@@ -24,7 +24,7 @@ pub(crate) struct Arrived {
     /// The receive that has taken it while its bytes were still coming in.
     pub taken_by: Option<RequestId>,
     /// Its sender is told when it is received.
-    pub word: Option<Word>,
+    pub word: Option<ReceiverWord>,
 }
 
 /// A slab of arrived messages.
@@ -105,7 +105,7 @@ impl ArrivedTable {
 
 /// Where the bytes of an open stream go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum StreamTarget {
     Receive(RequestId),
     Arrived(u32),
 }
@@ -113,7 +113,7 @@ pub(crate) enum Target {
 /// The stream that is open from a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenStream {
-    pub target: Target,
+    pub target: StreamTarget,
     pub received: usize,
     pub total: usize,
     /// Stored past the caches.

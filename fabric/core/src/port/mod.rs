@@ -21,25 +21,25 @@ mod send;
 mod shown;
 
 use crate::api::{Fault, Peer, RequestId};
-use crate::devices::{Devices, Slots};
+use crate::devices::{Devices, RankSlots};
 use crate::limits::Limits;
 use crate::protocol::{Breach, Protocol};
-use crate::requests::{Requests, State};
+use crate::requests::{RequestState, Requests};
 use crate::status::PageCounters;
 use inbound::ArrivedTable;
 use order::Arriving;
-use outbound::{Control, Outbound};
-pub use shown::Place;
+use outbound::{ControlPacket, Outbound};
+pub use shown::ShownPlace;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
 use weft_device::shm::{CopyJob, CopySlots};
-use weft_device::{Packet, Room};
+use weft_device::{Packet, ReceiveRoom};
 use weft_protocol::matching::Matcher;
 use weft_protocol::selector::{EAGER_CEILING, Learner, Rules, Waits};
 use weft_wire::cell::Kind;
 
 /// A long message that this side helps to copy.
-struct Job {
+struct HelpedCopy {
     copy: CopyJob,
     peer: u32,
     request: RequestId,
@@ -63,8 +63,8 @@ pub(crate) struct Port {
     outbound: Vec<Outbound>,
     /// Peers whose `outbound` is not clear.
     backlog: Vec<u32>,
-    jobs: VecDeque<Job>,
-    slots: Slots,
+    jobs: VecDeque<HelpedCopy>,
+    slots: RankSlots,
     /// Receives that wait for a copy slot, with where the message is.
     without_slot: VecDeque<(RequestId, Asked)>,
     /// Memory of others that we have mapped.
@@ -86,7 +86,7 @@ pub(crate) struct Port {
 unsafe impl Send for Port {}
 
 impl Port {
-    pub fn new(me: u32, peers: u32, limits: Limits, slots: Slots, counters: PageCounters) -> Self {
+    pub fn new(me: u32, peers: u32, limits: Limits, slots: RankSlots, counters: PageCounters) -> Self {
         // A receiver takes a longer one for nonsense.
         let limits = Limits { eager: limits.eager.min(EAGER_CEILING as usize), ..limits };
         Self {
@@ -142,7 +142,7 @@ impl Port {
     }
 
     fn reply(&mut self, to: u32, kind: Kind, values: &[u64]) {
-        self.outbound[to as usize].control.push_back(Control::new(kind, values));
+        self.outbound[to as usize].control.push_back(ControlPacket::new(kind, values));
         self.note_backlog(to);
     }
 
@@ -169,7 +169,7 @@ impl Port {
     pub fn fail(&mut self, id: RequestId, fault: Fault) {
         let entry = self.requests.at(id);
         entry.outcome.fault = Some(fault);
-        if entry.state == State::Granted {
+        if entry.state == RequestState::Granted {
             self.granted = self.granted.wrapping_sub(entry.wanted() as usize);
         }
         if std::mem::take(&mut entry.timed) {
@@ -247,14 +247,14 @@ impl Protocol<()> for Port {
         self.backlog.retain(|other| *other != peer.0);
         self.incoming.close_streams(peer.0);
         self.jobs.retain(|job| job.peer != peer.0);
-        self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
+        self.without_slot.retain(|(id, _)| self.requests.at(*id).state == RequestState::WithoutSlot);
         self.opens.forget(peer.0);
     }
 }
 
 impl Port {
     /// Where the next bytes go of the stream that is open from a peer.
-    pub fn room(&mut self, from: u32) -> Option<Room<'_>> {
+    pub fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         self.stream_room(from)
     }
 }

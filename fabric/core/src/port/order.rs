@@ -11,7 +11,7 @@
 //! matched when its turn comes. Each way keeps the order of what it carries, so among the first messages of both there is
 //! always one whose turn it is, once it has arrived: nothing waits for ever but for what is lost with its peer.
 
-use super::inbound::{Arrived, Body, OpenStream, Target};
+use super::inbound::{Arrived, Body, OpenStream, StreamTarget};
 use super::receive::{label, outcome, word};
 use super::{Port, RequestId};
 use crate::api::Peer;
@@ -19,7 +19,7 @@ use crate::devices::By;
 use crate::protocol::{Breach, Protocol};
 use std::collections::VecDeque;
 use weft_device::Packet;
-use weft_protocol::matching::Label;
+use weft_protocol::matching::MatchLabel;
 use weft_wire::cell::{INLINE_WORDS, Kind};
 
 /// Of one way from one peer. Counts wrap in nobody's lifetime.
@@ -30,16 +30,16 @@ struct OneWay {
     /// The next one's turn comes when so many of the other way have passed.
     after: u64,
     /// Those whose turn has not come, and after how many of the other way it does.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldMessage>,
 }
 
-struct Held {
-    what: What,
+struct HeldMessage {
+    what: WhatHeld,
     after: u64,
 }
 
-enum What {
-    Message(u32, Label),
+enum WhatHeld {
+    Message(u32, MatchLabel),
     /// The sender wants an ask back, named by its request.
     Retract(u64),
     /// A message that its sender has taken back: only its turn is left.
@@ -48,9 +48,9 @@ enum What {
 
 /// Both ways from one peer.
 #[derive(Default)]
-pub(super) struct Order([OneWay; 2]);
+pub(super) struct PeerOrder([OneWay; 2]);
 
-impl Order {
+impl PeerOrder {
     #[inline]
     fn is_turn(&self, by: By) -> bool {
         let way = &self.0[by as usize];
@@ -64,15 +64,15 @@ impl Order {
     /// Forgets a message that is held; false if it is not (any longer).
     pub fn forget_held(&mut self, message: u32) -> bool {
         let mut held = self.0.iter_mut().flat_map(|way| &mut way.held);
-        let found = held.find(|held| matches!(held.what, What::Message(other, _) if other == message));
+        let found = held.find(|held| matches!(held.what, WhatHeld::Message(other, _) if other == message));
         found.is_some_and(|held| {
-            held.what = What::Gone;
+            held.what = WhatHeld::Gone;
             true
         })
     }
 
     /// The next message whose turn has come, which then has passed.
-    fn poll_turn(&mut self) -> Option<Held> {
+    fn poll_turn(&mut self) -> Option<HeldMessage> {
         [By::Connection, By::Datagrams].into_iter().find_map(|by| {
             let passed = self.0[by.other() as usize].passed;
             let way = &mut self.0[by as usize];
@@ -86,7 +86,7 @@ impl Order {
 
 /// What is under way from each peer.
 pub(crate) struct Arriving {
-    pub(super) orders: Vec<Order>,
+    pub(super) orders: Vec<PeerOrder>,
     /// Two of each peer: long messages may come by a device of their own.
     pub(super) streams: Vec<Option<OpenStream>>,
     /// What is handled now comes by that device.
@@ -95,12 +95,12 @@ pub(crate) struct Arriving {
 
 impl Arriving {
     pub fn new(peers: u32) -> Self {
-        let orders = (0..peers).map(|_| Order::default()).collect();
+        let orders = (0..peers).map(|_| PeerOrder::default()).collect();
         Self { orders, streams: vec![None; 2 * peers as usize], by_long_way: false }
     }
 
     pub fn add_peer(&mut self) {
-        self.orders.push(Order::default());
+        self.orders.push(PeerOrder::default());
         self.streams.extend([None, None]);
     }
 
@@ -163,7 +163,7 @@ impl Port {
             Kind::Eager => {
                 let (total, bulk) = self.eager(&packet)?;
                 let message = keep(self, total, Body::Kept { data: vec![0; total as usize], received: 0 });
-                self.open_eager(from as u32, Target::Arrived(message), total, bulk)?;
+                self.open_eager(from as u32, StreamTarget::Arrived(message), total, bulk)?;
                 Some(message)
             }
             _ => {
@@ -171,18 +171,19 @@ impl Port {
                 Some(keep(self, length, Body::Asked(asked)))
             }
         };
-        let what = message.map_or_else(|| What::Retract(packet.word(0)), |message| What::Message(message, label));
+        let what =
+            message.map_or_else(|| WhatHeld::Retract(packet.word(0)), |message| WhatHeld::Message(message, label));
         let way = &mut self.incoming.orders[from].0[by as usize];
-        way.held.push_back(Held { what, after: way.after });
+        way.held.push_back(HeldMessage { what, after: way.after });
         Ok(())
     }
 
     /// Matches what was held and has its turn now.
     #[cold]
     fn let_pass(&mut self, from: usize) {
-        while let Some(Held { what, .. }) = self.incoming.orders[from].poll_turn() {
+        while let Some(HeldMessage { what, .. }) = self.incoming.orders[from].poll_turn() {
             match what {
-                What::Message(message, label) => match self.matcher.handle_message(&label) {
+                WhatHeld::Message(message, label) => match self.matcher.handle_message(&label) {
                     Some(receive) => {
                         let arrived = self.arrived.at(message);
                         let (length, word) = (arrived.outcome.length, arrived.word.take());
@@ -191,8 +192,8 @@ impl Port {
                     }
                     None => self.leave(&label, message),
                 },
-                What::Retract(request) => self.retract(Peer(from as u32), request),
-                What::Gone => {}
+                WhatHeld::Retract(request) => self.retract(Peer(from as u32), request),
+                WhatHeld::Gone => {}
             }
         }
     }
@@ -201,7 +202,7 @@ impl Port {
     pub(super) fn forget_held(&mut self, peer: u32) {
         for way in std::mem::take(&mut self.incoming.orders[peer as usize]).0 {
             for held in way.held {
-                if let What::Message(message, _) = held.what {
+                if let WhatHeld::Message(message, _) = held.what {
                     self.arrived.remove(message);
                 }
             }
@@ -215,7 +216,7 @@ mod tests {
     use crate::api::Selector;
     use crate::devices::Devices;
     use crate::limits::Limits;
-    use crate::status::{Page, PageCounters};
+    use crate::status::{PageCounters, StatusMemory};
     use weft_device::shm::{Segment, ShmDevice};
     use weft_device::{PeerFault, Sink, hand_on};
     use weft_wire::cell::Head;
@@ -236,10 +237,10 @@ mod tests {
         }
     }
 
-    const LABEL: Label = Label { context: 1, peer: 0, tag: 2 };
+    const LABEL: MatchLabel = MatchLabel { context: 1, peer: 0, tag: 2 };
 
     /// A message arrives: true if it is matched at once.
-    fn arrive(order: &mut Order, message: u32, by: By, after: u64) -> bool {
+    fn arrive(order: &mut PeerOrder, message: u32, by: By, after: u64) -> bool {
         let is_turn = {
             order.0[by as usize].after = after;
             order.is_turn(by)
@@ -247,14 +248,14 @@ mod tests {
         let way = &mut order.0[by as usize];
         match is_turn {
             true => way.passed += 1,
-            false => way.held.push_back(Held { what: What::Message(message, LABEL), after }),
+            false => way.held.push_back(HeldMessage { what: WhatHeld::Message(message, LABEL), after }),
         }
         is_turn
     }
 
-    fn passing(order: &mut Order) -> Vec<u32> {
-        let message = |held: Held| match held.what {
-            What::Message(message, _) => Some(message),
+    fn passing(order: &mut PeerOrder) -> Vec<u32> {
+        let message = |held: HeldMessage| match held.what {
+            WhatHeld::Message(message, _) => Some(message),
             _ => None,
         };
         std::iter::from_fn(|| order.poll_turn()).filter_map(message).collect()
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn one_way_alone_never_waits() {
-        let mut order = Order::default();
+        let mut order = PeerOrder::default();
         assert!((0..100).all(|message| arrive(&mut order, message, By::Connection, 0)));
         assert!(!order.has_held());
     }
@@ -273,7 +274,7 @@ mod tests {
         let device = ShmDevice::join(segment.clone(), 0).expect("a member");
         let order = Settings::default().device;
         let slots = Devices::local(device, 0, 2, order).expect("devices").slots();
-        Port::new(0, 2, Limits::default(), slots, PageCounters::new(Page::new(&segment, 0, true)))
+        Port::new(0, 2, Limits::default(), slots, PageCounters::new(StatusMemory::new(&segment, 0, true)))
     }
 
     fn bytes(words: &[u64]) -> Vec<u8> {
@@ -322,7 +323,7 @@ mod tests {
         let sent = [(Datagrams, 0), (Datagrams, 0), (Connection, 2), (Datagrams, 1), (Connection, 3), (Connection, 3)];
         // Each bit says which way the next arrival comes.
         for arrivals in 0u32..64 {
-            let mut order = Order::default();
+            let mut order = PeerOrder::default();
             let mut ways = [vec![], vec![]];
             (0..6).rev().for_each(|message| ways[sent[message].0 as usize].push(message));
             let mut passed = Vec::new();

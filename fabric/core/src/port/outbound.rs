@@ -1,19 +1,19 @@
 //! What waits to leave, per peer: control packets, streams under way, messages whose header has not left.
 
-use super::shown::Place;
+use super::shown::ShownPlace;
 use crate::api::RequestId;
 use std::collections::VecDeque;
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
 
 /// A control packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlPacket {
     pub head: Head,
     pub words: [u64; INLINE_WORDS],
     pub count: usize,
 }
 
-impl Control {
+impl ControlPacket {
     pub fn new(kind: Kind, values: &[u64]) -> Self {
         let mut words = [0; INLINE_WORDS];
         words[..values.len()].copy_from_slice(values);
@@ -27,7 +27,7 @@ impl Control {
 
 /// A message whose header has not left yet. Headers leave in the order of posting.
 #[derive(Clone, Copy)]
-pub(crate) struct Message {
+pub(crate) struct UnsentMessage {
     pub request: RequestId,
     pub head: Head,
     pub data: *const u8,
@@ -37,12 +37,12 @@ pub(crate) struct Message {
     /// May go without asking over a connection, where its receiver waits for such ones.
     pub may_go: bool,
     /// Where it lies, if the receiver can see that.
-    pub place: Option<Place>,
+    pub place: Option<ShownPlace>,
 }
 
 /// Bytes of one message that follow each other in packets. One stream at a time per peer.
 #[derive(Clone, Copy)]
-pub(crate) struct Stream {
+pub(crate) struct MessageStream {
     pub request: RequestId,
     pub data: *const u8,
     pub length: usize,
@@ -55,9 +55,9 @@ pub(crate) struct Stream {
 
 #[derive(Default)]
 pub(crate) struct Outbound {
-    pub control: VecDeque<Control>,
-    pub streams: VecDeque<Stream>,
-    pub messages: VecDeque<Message>,
+    pub control: VecDeque<ControlPacket>,
+    pub streams: VecDeque<MessageStream>,
+    pub messages: VecDeque<UnsentMessage>,
     /// The peer is lost: nothing leaves any more.
     pub closed: bool,
 }

@@ -1,16 +1,16 @@
 //! The receiving side: posting, probing, and the packets that carry messages.
 
-use super::inbound::{Arrived, Body, OpenStream, Target};
+use super::inbound::{Arrived, Body, OpenStream, StreamTarget};
 use super::shown::Asked;
 use super::{Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
-use crate::events::{Event, Kind, tell};
+use crate::events::{Event, EventKind, tell};
 use crate::protocol::Breach;
-use crate::requests::{Requests, State};
+use crate::requests::{RequestState, Requests};
 use weft_device::past_caches::settle;
-use weft_device::{Foreign, Packet, Room, copying};
-use weft_protocol::matching::{Label, Pattern};
-use weft_protocol::selector::{EAGER_CEILING, Word};
+use weft_device::{Foreign, Packet, ReceiveRoom, copying};
+use weft_protocol::matching::{MatchLabel, Pattern};
+use weft_protocol::selector::{EAGER_CEILING, ReceiverWord};
 use weft_wire::cell::{self, INLINE_WORDS};
 
 #[inline]
@@ -19,8 +19,8 @@ fn pattern(from: Selector) -> Pattern {
 }
 
 #[inline]
-pub(super) fn label(packet: &Packet<'_>) -> Label {
-    Label { context: packet.head.context, peer: packet.from, tag: packet.head.tag }
+pub(super) fn label(packet: &Packet<'_>) -> MatchLabel {
+    MatchLabel { context: packet.head.context, peer: packet.from, tag: packet.head.tag }
 }
 
 #[inline]
@@ -29,9 +29,11 @@ pub(super) fn outcome(packet: &Packet<'_>, length: u64) -> Outcome {
 }
 
 /// What is owed for a message that has come without asking though it is long.
-pub(super) fn word(packet: &Packet<'_>) -> Option<Word> {
+pub(super) fn word(packet: &Packet<'_>) -> Option<ReceiverWord> {
     let owes = packet.head.kind == cell::Kind::Eager && packet.inline_bytes == 24;
-    owes.then(|| if packet.word(2) == Word::Always as u64 { Word::Always } else { Word::IfKept })
+    owes.then(
+        || if packet.word(2) == ReceiverWord::Always as u64 { ReceiverWord::Always } else { ReceiverWord::IfKept },
+    )
 }
 
 impl Port {
@@ -40,12 +42,12 @@ impl Port {
     #[inline]
     pub unsafe fn post_receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
         let pattern = pattern(from);
-        let entry = Requests::entry(State::Posted, buffer, capacity, from.peer.unwrap_or(Peer(u32::MAX)));
+        let entry = Requests::entry(RequestState::Posted, buffer, capacity, from.peer.unwrap_or(Peer(u32::MAX)));
         let id = self.requests.insert(entry);
         match self.matcher.take_unexpected(&pattern) {
             Some(message) => {
                 let context = from.context;
-                tell(Kind::Taken, || Event::Taken { context, message: self.arrived.outcome(message) });
+                tell(EventKind::Taken, || Event::Taken { context, message: self.arrived.outcome(message) });
                 self.receive_arrived(id, message);
             }
             None => match self.closing(from.context) {
@@ -73,7 +75,7 @@ impl Port {
     /// As [`Self::post_receive`].
     pub unsafe fn post_matched_receive(&mut self, message: u32, buffer: *mut u8, capacity: usize) -> RequestId {
         let peer = self.arrived.outcome(message).peer;
-        let id = self.requests.insert(Requests::entry(State::Receiving, buffer, capacity, peer));
+        let id = self.requests.insert(Requests::entry(RequestState::Receiving, buffer, capacity, peer));
         self.receive_arrived(id, message);
         id
     }
@@ -81,7 +83,7 @@ impl Port {
     pub fn cancel_receive(&mut self, id: RequestId) -> bool {
         let entry = self.requests.at(id);
         let peer = Some(entry.outcome.peer.0).filter(|p| *p != u32::MAX);
-        let cancelled = entry.state == State::Posted && self.matcher.cancel(peer, id.0);
+        let cancelled = entry.state == RequestState::Posted && self.matcher.cancel(peer, id.0);
         if cancelled {
             self.fail(id, Fault::Cancelled);
         }
@@ -141,7 +143,7 @@ impl Port {
         {
             arrived.taken_by = Some(id);
             let entry = self.requests.at(id);
-            entry.state = State::Receiving;
+            entry.state = RequestState::Receiving;
             // Known from now on, also to a wildcard: if the peer is lost, this receive is.
             entry.outcome.peer = peer;
             return;
@@ -192,9 +194,9 @@ impl Port {
     }
 
     /// Leaves a message that has arrived to be received.
-    pub(super) fn leave(&mut self, label: &Label, message: u32) {
+    pub(super) fn leave(&mut self, label: &MatchLabel, message: u32) {
         self.counters.unexpected_messages += 1;
-        tell(Kind::Unexpected, || {
+        tell(EventKind::Unexpected, || {
             let message = self.arrived.outcome(message);
             Event::Unexpected { context: label.context, message }
         });
@@ -219,19 +221,19 @@ impl Port {
                     self.requests.complete(id);
                     return Ok(());
                 }
-                self.requests.at(id).state = State::Receiving;
-                Target::Receive(id)
+                self.requests.at(id).state = RequestState::Receiving;
+                StreamTarget::Receive(id)
             }
             None => {
                 let body = Body::Kept { data: vec![0; total as usize], received: 0 };
-                Target::Arrived(self.keep(&packet, outcome, body))
+                StreamTarget::Arrived(self.keep(&packet, outcome, body))
             }
         };
         self.open_eager(packet.from, target, total, bulk)
     }
 
     /// A message was waited for, and its sender may be owed a word.
-    pub(super) fn say_waited(&mut self, from: u32, length: u64, word: Option<Word>) {
+    pub(super) fn say_waited(&mut self, from: u32, length: u64, word: Option<ReceiverWord>) {
         if let Some(word) = word
             && let Some(bytes) = self.learner.waits(from).note_waited(length, word)
         {
@@ -256,7 +258,7 @@ impl Port {
     pub(super) fn open_eager(
         &mut self,
         from: u32,
-        target: Target,
+        target: StreamTarget,
         total: u64,
         bulk: Foreign<'_>,
     ) -> Result<(), Breach> {
@@ -278,18 +280,18 @@ impl Port {
         }
         let bulk = packet.bulk.ok_or("a granted stream without bytes")?;
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("a stream for no receive of ours")?;
-        if entry.state != State::Granted || entry.outcome.peer != Peer(from) {
+        if entry.state != RequestState::Granted || entry.outcome.peer != Peer(from) {
             return Err("a stream for a receive that did not grant it");
         }
-        entry.state = State::Receiving;
+        entry.state = RequestState::Receiving;
         let (total, keeps) = (entry.wanted() as usize, entry.keeps);
         let past_caches = self.granted > self.limits.cached;
         self.granted = self.granted.wrapping_sub(total);
         let target = match keeps {
-            None => Target::Receive(id),
+            None => StreamTarget::Receive(id),
             Some(message) => {
                 self.requests.complete(id);
-                Target::Arrived(message)
+                StreamTarget::Arrived(message)
             }
         };
         let past_caches = past_caches && keeps.is_none();
@@ -304,24 +306,24 @@ impl Port {
     }
 
     /// Where the next bytes of the stream go that is open from a peer.
-    pub(super) fn stream_room(&mut self, from: u32) -> Option<Room<'_>> {
+    pub(super) fn stream_room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         let OpenStream { target, received, total, past_caches } = self.incoming.streams[self.stream_of(from)]?;
         if past_caches || self.is_lost(from) {
             return None;
         }
         let (at, most) = match target {
-            Target::Receive(id) => {
+            StreamTarget::Receive(id) => {
                 let entry = self.requests.at(id);
                 (entry.buffer, entry.capacity)
             }
-            Target::Arrived(message) => match &mut self.arrived.at(message).body {
+            StreamTarget::Arrived(message) => match &mut self.arrived.at(message).body {
                 Body::Kept { data, .. } => (data.as_mut_ptr(), data.len()),
                 _ => return None,
             },
         };
         let bytes = total.min(most).saturating_sub(received);
         // SAFETY: inside the buffer of the receive, or of the message; BUFFER-LIVES.
-        unsafe { Room::new(at.wrapping_add(received), bytes) }
+        unsafe { ReceiveRoom::new(at.wrapping_add(received), bytes) }
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.
@@ -331,14 +333,14 @@ impl Port {
             return Err("more bytes than the message has");
         }
         match stream.target {
-            Target::Receive(id) => {
+            StreamTarget::Receive(id) => {
                 let entry = self.requests.at(id);
                 let room = entry.capacity.saturating_sub(stream.received);
                 let to = entry.buffer.wrapping_add(stream.received);
                 // SAFETY: at most `room` bytes behind `received` stay inside the buffer; BUFFER-LIVES.
                 unsafe { if stream.past_caches { bulk.copy_past_caches(to, room) } else { bulk.copy_to(to, room) } };
             }
-            Target::Arrived(message) => {
+            StreamTarget::Arrived(message) => {
                 if let Body::Kept { data, received } = &mut self.arrived.at(message).body {
                     // SAFETY: after <= total == data.len().
                     unsafe { bulk.copy_to(data.as_mut_ptr().add(stream.received), bulk.len()) };
@@ -355,8 +357,8 @@ impl Port {
             settle();
         }
         match stream.target {
-            Target::Receive(id) => self.complete_granted(id),
-            Target::Arrived(message) => {
+            StreamTarget::Receive(id) => self.complete_granted(id),
+            StreamTarget::Arrived(message) => {
                 if let Some(id) = self.arrived.at(message).taken_by {
                     self.receive_arrived(id, message);
                 }

@@ -12,12 +12,12 @@
 //! stores past the caches: what comes would have left them before it is read.
 
 use super::inbound::Body;
-use super::outbound::Stream;
+use super::outbound::MessageStream;
 use super::shown::Asked;
-use super::{Job, Port, RequestId};
+use super::{HelpedCopy, Port, RequestId};
 use crate::api::{Outcome, Peer};
 use crate::protocol::Breach;
-use crate::requests::{Entry, Requests, State};
+use crate::requests::{RequestEntry, RequestState, Requests};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
 use weft_device::{copying, sys};
@@ -27,7 +27,7 @@ use weft_wire::cell::Kind;
 /// Passes with something else to do before an offered message is looked at all the same.
 const BUSY_PASSES: u32 = 64;
 
-impl Entry {
+impl RequestEntry {
     /// Bytes of the message that go into the buffer.
     pub(super) fn wanted(&self) -> u64 {
         (self.capacity as u64).min(self.outcome.length)
@@ -124,7 +124,7 @@ impl Port {
             return true;
         }
         // It is streamed to us. The request stands for the message until its stream begins.
-        let mut entry = Requests::entry(State::Granted, data.as_mut_ptr(), data.len(), Peer(from));
+        let mut entry = Requests::entry(RequestState::Granted, data.as_mut_ptr(), data.len(), Peer(from));
         (entry.outcome, entry.remote, entry.released, entry.keeps) = (outcome, asked.request, true, Some(message));
         let id = self.requests.insert(entry);
         self.arrived.at(message).body = Body::Kept { received: 0, data };
@@ -145,15 +145,15 @@ impl Port {
     fn grant_copy(&mut self, from: u32, pid: i32, id: RequestId, asked: Asked) {
         let entry = self.requests.at(id);
         let Some(slot) = self.slots.take(from) else {
-            entry.state = State::WithoutSlot;
+            entry.state = RequestState::WithoutSlot;
             return self.without_slot.push_back((id, asked));
         };
         let (bytes, local, remote) = (entry.wanted(), entry.buffer, entry.remote);
         entry.slot = slot.index;
-        entry.state = State::Copying;
+        entry.state = RequestState::Copying;
         let shown = self.shown(from, &asked, bytes);
         let copy = CopyJob { slot, pid, local, remote: asked.address, bytes, direction: Direction::Pull, shown };
-        self.jobs.push_back(Job { copy, peer: from, request: id });
+        self.jobs.push_back(HelpedCopy { copy, peer: from, request: id });
         let place = slot.index as u64 | (slot.generation as u64) << 32;
         self.reply(from, Kind::GrantCopy, &[remote as u64, id.0 as u64, place, local as u64, bytes]);
     }
@@ -181,7 +181,7 @@ impl Port {
 
     fn grant_stream(&mut self, from: u32, id: RequestId) {
         let entry = self.requests.at(id);
-        entry.state = State::Granted;
+        entry.state = RequestState::Granted;
         let values = [entry.remote as u64, id.0 as u64, entry.wanted()];
         self.granted = self.granted.wrapping_add(entry.wanted() as usize);
         self.reply(from, Kind::GrantStream, &values);
@@ -190,7 +190,9 @@ impl Port {
     /// The send that `packet` answers, if it waits for an answer.
     pub(super) fn answered(&mut self, packet: &Packet<'_>) -> Result<RequestId, Breach> {
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("an answer to no send of ours")?;
-        if !matches!(entry.state, State::Asked | State::SharedSend) || entry.outcome.peer != Peer(packet.from) {
+        if !matches!(entry.state, RequestState::Asked | RequestState::SharedSend)
+            || entry.outcome.peer != Peer(packet.from)
+        {
             return Err("an answer to a send that did not ask");
         }
         Ok(id)
@@ -204,11 +206,11 @@ impl Port {
         if length > entry.capacity || length == 0 {
             return Err("a grant for an impossible number of bytes");
         }
-        entry.state = State::Sending;
+        entry.state = RequestState::Sending;
         self.learner.waits(packet.from).note_granted();
         let entry = self.requests.at(id);
         let open_for = Some(packet.word(1) as u32);
-        let stream = Stream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false };
+        let stream = MessageStream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false };
         self.outbound[packet.from as usize].streams.push_back(stream);
         self.note_backlog(packet.from);
         Ok(())
@@ -218,13 +220,13 @@ impl Port {
         let id = self.answered(&packet)?;
         let (place, remote, bytes) = (packet.word(2), packet.word(3), packet.word(4));
         let entry = self.requests.at(id);
-        if entry.state != State::Asked {
+        if entry.state != RequestState::Asked {
             return Err("a second grant for one message");
         }
         if bytes > entry.capacity as u64 || bytes == 0 {
             return Err("a grant for an impossible number of bytes");
         }
-        entry.state = State::SharedSend;
+        entry.state = RequestState::SharedSend;
         entry.remote = packet.word(1) as u32;
         let local = entry.buffer;
         let slot = self.slots.granted(packet.from, place as u32, (place >> 32) as u32);
@@ -232,7 +234,7 @@ impl Port {
             return Err("a grant for a copy slot that does not exist");
         };
         let copy = CopyJob { slot, pid, local, remote, bytes, direction: Direction::Push, shown: None };
-        self.jobs.push_back(Job { copy, peer: packet.from, request: id });
+        self.jobs.push_back(HelpedCopy { copy, peer: packet.from, request: id });
         Ok(())
     }
 
@@ -247,7 +249,7 @@ impl Port {
         if let Copied::Chunk(_) = copied {
             return true;
         }
-        let Some(Job { copy, peer, request }) = self.jobs.pop_front() else { return false };
+        let Some(HelpedCopy { copy, peer, request }) = self.jobs.pop_front() else { return false };
         match (copied, copy.direction) {
             (Copied::Chunk(_) | Copied::NothingLeft, _) => {}
             (Copied::Last(_), Direction::Pull) => {
@@ -299,7 +301,7 @@ impl Port {
     /// The sender has copied the last chunk.
     pub(super) fn on_done_receive(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("news of no receive of ours")?;
-        if entry.state != State::Copying || entry.outcome.peer != Peer(packet.from) {
+        if entry.state != RequestState::Copying || entry.outcome.peer != Peer(packet.from) {
             return Err("news of a receive that is not under way");
         }
         self.jobs.retain(|job| job.request != id);

@@ -7,7 +7,7 @@
 use super::{Port, RequestId};
 use crate::api::{Fault, Peer};
 use crate::protocol::Breach;
-use crate::requests::State;
+use crate::requests::RequestState;
 use weft_device::Packet;
 use weft_wire::cell::Kind;
 
@@ -17,14 +17,14 @@ impl Port {
         let entry = self.requests.at(id);
         let (state, to) = (entry.state, entry.outcome.peer);
         match state {
-            State::Asked if to.0 == self.me => {
+            RequestState::Asked if to.0 == self.me => {
                 let found = self.arrived.asked_by(to, id.0.into());
                 if found.is_some_and(|message| self.forget(to, message)) {
                     self.fail(id, Fault::Cancelled);
                 }
             }
-            State::Asked => self.reply(to.0, Kind::Retract, &[id.0.into()]),
-            State::Sending => {
+            RequestState::Asked => self.reply(to.0, Kind::Retract, &[id.0.into()]),
+            RequestState::Sending => {
                 let messages = &mut self.outbound[to.0 as usize].messages;
                 let before = messages.len();
                 messages.retain(|message| message.request != id);
@@ -56,7 +56,7 @@ impl Port {
 
     pub(super) fn on_retracted(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let id = self.answered(&packet)?;
-        if self.requests.at(id).state != State::Asked {
+        if self.requests.at(id).state != RequestState::Asked {
             return Err("a message is forgotten that is being copied");
         }
         self.fail(id, Fault::Cancelled);

@@ -1,16 +1,16 @@
 //! The sending side: straight into the device where that is free, else through the outbound queue.
 
 use super::inbound::{Arrived, Body};
-use super::outbound::{Message, Stream};
-use super::shown::{Asked, Place};
+use super::outbound::{MessageStream, UnsentMessage};
+use super::shown::{Asked, ShownPlace};
 use super::{Port, RequestId};
 use crate::api::{Envelope, Outcome, Peer, SendMode};
 use crate::devices::Devices;
 use crate::events::{self, Event, tell};
-use crate::requests::{Requests, State};
+use crate::requests::{RequestState, Requests};
 use weft_device::{Posted, copying, sys};
-use weft_protocol::matching::Label;
-use weft_protocol::selector::{self, BufferKind, Road, Way, Word, may_go};
+use weft_protocol::matching::MatchLabel;
+use weft_protocol::selector::{self, BufferKind, ReceiverWord, Road, Way, may_go};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 impl Port {
@@ -151,12 +151,12 @@ impl Port {
         length: usize,
         mode: SendMode,
     ) -> RequestId {
-        let mut entry = Requests::entry(State::Sending, data.cast_mut(), length, to);
+        let mut entry = Requests::entry(RequestState::Sending, data.cast_mut(), length, to);
         entry.outcome.length = length as u64;
         entry.outcome.tag = envelope.tag;
         // SAFETY: the caller's promise.
         if mode == SendMode::Standard && unsafe { self.try_send(device, to, envelope, data, length) } {
-            entry.state = State::Complete;
+            entry.state = RequestState::Complete;
             return self.requests.insert(entry);
         }
         let request = self.requests.insert(entry);
@@ -193,7 +193,7 @@ impl Port {
         self.count_send(length);
         let offered = way == Way::Offer;
         let may_go = mode == SendMode::Standard && way == Way::Ask && may_go(length, self.limits.eager);
-        let message = Message { request, head, data, length, offered, may_go, place };
+        let message = UnsentMessage { request, head, data, length, offered, may_go, place };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
         self.pump_outbound(device);
@@ -204,7 +204,7 @@ impl Port {
     fn choose(
         &mut self,
         to: u32,
-        place: Option<Place>,
+        place: Option<ShownPlace>,
         road: Road,
         length: usize,
         mode: SendMode,
@@ -222,7 +222,7 @@ impl Port {
     /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
     fn send_to_self(&mut self, request: RequestId, envelope: Envelope, data: *const u8, length: usize, mode: SendMode) {
         self.counters.self_messages += 1;
-        let label = Label { context: envelope.context, peer: self.me, tag: envelope.tag };
+        let label = MatchLabel { context: envelope.context, peer: self.me, tag: envelope.tag };
         let outcome = Outcome {
             peer: Peer(self.me),
             source: envelope.source,
@@ -245,11 +245,11 @@ impl Port {
             self.requests.complete(request);
             Body::Kept { data: copy, received: length }
         } else {
-            self.requests.at(request).state = State::Asked;
+            self.requests.at(request).state = RequestState::Asked;
             Body::Own { data, request }
         };
         let message = self.arrived.insert(Arrived { outcome, body, taken_by: None, word: None });
-        tell(events::Kind::Unexpected, || Event::Unexpected { context: label.context, message: outcome });
+        tell(events::EventKind::Unexpected, || Event::Unexpected { context: label.context, message: outcome });
         self.matcher.handle_unexpected(&label, message);
     }
 
@@ -316,7 +316,7 @@ impl Port {
             stream.open_for = None;
             stream.sent += piece;
             if stream.sent == stream.length {
-                let Stream { request, by_long_way, .. } = *stream;
+                let MessageStream { request, by_long_way, .. } = *stream;
                 self.outbound[to as usize].streams.pop_front();
                 match by_long_way || device.may_wait(to) {
                     true => self.complete_sent(device, request, to),
@@ -331,7 +331,7 @@ impl Port {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
-            let Message { request, mut head, data, length, offered, may_go, .. } = message;
+            let UnsentMessage { request, mut head, data, length, offered, may_go, .. } = message;
             let goes = head.kind == Kind::Ask && may_go && !stream_open;
             let word = goes.then(|| self.learner.waits(to).poll(length, self.limits.eager)).flatten();
             let word = word.filter(|_| device.road(to, length).has_connection());
@@ -341,7 +341,7 @@ impl Port {
             if head.kind == Kind::Eager && stream_open {
                 break;
             }
-            let (posted, by_long_way) = self.post_message(device, to, Message { head, ..message }, word);
+            let (posted, by_long_way) = self.post_message(device, to, UnsentMessage { head, ..message }, word);
             let Posted::Sent(piece) = posted else {
                 self.counters.ring_full += 1;
                 break;
@@ -354,14 +354,14 @@ impl Port {
             match head.kind {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
-                    tell(events::Kind::Rendezvous, || {
+                    tell(events::EventKind::Rendezvous, || {
                         let (context, tag, bytes) = (head.context, head.tag, length as u64);
                         Event::Rendezvous { context, peer: to, tag, bytes, offered }
                     });
-                    self.requests.at(request).state = State::Asked;
+                    self.requests.at(request).state = RequestState::Asked;
                 }
                 Kind::Eager if piece < length => {
-                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way };
+                    let stream = MessageStream { request, data, length, sent: piece, open_for: None, by_long_way };
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }
@@ -373,8 +373,14 @@ impl Port {
     }
 
     /// Posts what begins a message; also answers whether it went over the connection. A word may be owed for it.
-    fn post_message(&self, device: &mut Devices, to: u32, message: Message, word: Option<Word>) -> (Posted, bool) {
-        let Message { request, head, data, length, offered, place, .. } = message;
+    fn post_message(
+        &self,
+        device: &mut Devices,
+        to: u32,
+        message: UnsentMessage,
+        word: Option<ReceiverWord>,
+    ) -> (Posted, bool) {
+        let UnsentMessage { request, head, data, length, offered, place, .. } = message;
         let posted = match head.kind {
             // SAFETY: BUFFER-LIVES.
             Kind::Short => unsafe { device.post_short(to, head, data, length) },

@@ -9,7 +9,7 @@
 use super::Port;
 use crate::memory;
 use crate::region::{Region, Ticket};
-use weft_device::shm::Shown;
+use weft_device::shm::ShownMemory;
 
 /// Regions of others that are kept open, at most. Messages out of more go as any other.
 const MOST: usize = 256;
@@ -19,12 +19,12 @@ const FINDS_PER_LOOK: u32 = 1024;
 
 /// Where bytes lie that others can map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ShownPlace {
     pub ticket: Ticket,
     pub offset: u64,
 }
 
-impl Place {
+impl ShownPlace {
     /// Where `bytes` bytes from `data` on lie, if they can be shown.
     pub fn of(data: *const u8, bytes: usize) -> Option<Self> {
         let memory::Location { ticket, offset, .. } = memory::of(data as usize, bytes)?;
@@ -41,7 +41,7 @@ pub(crate) struct Asked {
     pub request: u32,
     /// The message may be taken at once, received or not.
     pub offered: bool,
-    pub place: Option<Place>,
+    pub place: Option<ShownPlace>,
 }
 
 /// Set beside the number of a descriptor, so that there is one.
@@ -51,7 +51,7 @@ impl Asked {
     /// As the words of the packet behind the length ([`Self::from_words`] reads them).
     pub fn words(&self) -> [u64; 5] {
         let offered = u64::from(self.offered);
-        let Some(Place { ticket, offset }) = self.place else {
+        let Some(ShownPlace { ticket, offset }) = self.place else {
             return [self.address, self.request.into(), offered, 0, 0];
         };
         let number = HAS_PLACE | u64::from(ticket.number) << 1;
@@ -60,8 +60,8 @@ impl Asked {
 
     pub fn from_words(words: [u64; 5]) -> Self {
         let [address, request, flags, token, offset] = words;
-        let place =
-            (flags & HAS_PLACE != 0).then_some(Place { ticket: Ticket { number: (flags >> 1) as u32, token }, offset });
+        let place = (flags & HAS_PLACE != 0)
+            .then_some(ShownPlace { ticket: Ticket { number: (flags >> 1) as u32, token }, offset });
         Self { address, request: request as u32, offered: flags & 1 != 0, place }
     }
 }
@@ -82,7 +82,7 @@ pub(super) struct Opens {
 
 impl Opens {
     /// The message of `bytes` bytes at a place of `peer`, whose process is `pid`.
-    fn find(&mut self, peer: u32, pid: i32, place: Place, bytes: u64) -> Option<Shown> {
+    fn find(&mut self, peer: u32, pid: i32, place: ShownPlace, bytes: u64) -> Option<ShownMemory> {
         self.finds = self.finds.wrapping_add(1);
         if self.finds.is_multiple_of(FINDS_PER_LOOK) {
             self.drop_unused();
@@ -116,22 +116,22 @@ impl Opens {
 impl Port {
     /// Where a message to `to` lies, if that can be shown there and is worth it.
     #[inline]
-    pub(super) fn place_of(&self, to: u32, data: *const u8, length: usize) -> Option<Place> {
+    pub(super) fn place_of(&self, to: u32, data: *const u8, length: usize) -> Option<ShownPlace> {
         if !self.rules.may_show(length) {
             return None;
         }
-        let place = Place::of(data, length)?;
+        let place = ShownPlace::of(data, length)?;
         self.attachable(to).is_some().then_some(place)
     }
 
     /// What `from` says that it has at a place, if it leads to that.
-    pub fn see(&mut self, from: u32, place: Place, bytes: u64) -> Option<Shown> {
+    pub fn see(&mut self, from: u32, place: ShownPlace, bytes: u64) -> Option<ShownMemory> {
         let pid = self.attachable(from)?;
         self.opens.find(from, pid, place, bytes)
     }
 
     /// The message, where its sender shows it.
-    pub(super) fn shown(&mut self, from: u32, asked: &Asked, bytes: u64) -> Option<Shown> {
+    pub(super) fn shown(&mut self, from: u32, asked: &Asked, bytes: u64) -> Option<ShownMemory> {
         self.see(from, asked.place?, bytes)
     }
 }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
-        let place = Place { ticket: Ticket { number: u32::MAX, token: 7 }, offset: u64::MAX };
+        let place = ShownPlace { ticket: Ticket { number: u32::MAX, token: 7 }, offset: u64::MAX };
         for (offered, place) in [(false, None), (true, None), (false, Some(place)), (true, Some(place))] {
             let asked = Asked { address: 0x1234, request: u32::MAX, offered, place };
             assert_eq!(Asked::from_words(asked.words()), asked);
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn regions_are_found_while_they_are_in_use() {
         let (me, region) = (std::process::id() as i32, Region::create(5000).expect("memory"));
-        let place = Place { ticket: region.ticket(), offset: 4000 };
+        let place = ShownPlace { ticket: region.ticket(), offset: 4000 };
         let mut opens = Opens::default();
         // SAFETY: inside the region.
         unsafe { region.at(4999, 1).write(9) };
@@ -162,8 +162,8 @@ mod tests {
         unsafe { shown.copy(999, &raw mut byte, 1) };
         assert_eq!(byte, 9);
         assert!(opens.find(3, me, place, 8192).is_none(), "beyond its end");
-        assert!(opens.find(3, me, Place { offset: u64::MAX, ..place }, 2).is_none(), "an end that wraps around");
-        let made_up = Place { ticket: Ticket { token: 5, ..place.ticket }, offset: 0 };
+        assert!(opens.find(3, me, ShownPlace { offset: u64::MAX, ..place }, 2).is_none(), "an end that wraps around");
+        let made_up = ShownPlace { ticket: Ticket { token: 5, ..place.ticket }, offset: 0 };
         assert!(opens.find(3, me, made_up, 1).is_none(), "another token");
         drop(region);
         opens.open(4, me, place.ticket);

@@ -4,7 +4,7 @@ use weft_wire::stream::tally::KernelOnly;
 
 /// What became of showing an anchor to the rendezvous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum AnchorOffer {
     /// Shown. Mail comes if the other end is shown, too.
     Sent,
     /// Another thread of this process talks to the rendezvous, or that has its hands full: to be tried again soon.
@@ -85,18 +85,18 @@ impl Reason {
 
 /// A reason, and for [`Reason::Option`] what only the kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct KernelReason {
     pub reason: Reason,
     pub option: Option<KernelOnly>,
 }
 
-impl From<Reason> for Cause {
+impl From<Reason> for KernelReason {
     fn from(reason: Reason) -> Self {
         Self { reason, option: None }
     }
 }
 
-impl From<KernelOnly> for Cause {
+impl From<KernelOnly> for KernelReason {
     fn from(option: KernelOnly) -> Self {
         Self { reason: Reason::Option, option: Some(option) }
     }

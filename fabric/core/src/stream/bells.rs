@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use weft_device::shm::stream::{Calls, bell};
+use weft_device::shm::stream::{BellCalls, bell};
 
 use super::page::PAGE;
 use std::sync::atomic::Ordering;
@@ -25,9 +25,9 @@ impl BellAddress {
 /// A bell of this process: a descriptor that becomes readable when somebody rings. Taken from a pool. In the child of a
 /// fork the parent's bells are useless: take others.
 #[derive(Debug)]
-pub struct Bell(bell::Bell);
+pub struct PooledBell(bell::Bell);
 
-impl Bell {
+impl PooledBell {
     /// # Errors
     /// When there are no descriptors left.
     pub fn take() -> io::Result<Self> {
@@ -67,14 +67,14 @@ impl Bell {
 
 /// Rings those who are to be rung.
 #[inline(always)]
-pub(super) fn ring(calls: Calls) {
-    if calls != Calls::NONE {
+pub(super) fn ring(calls: BellCalls) {
+    if calls != BellCalls::NONE {
         ring_all(calls);
     }
 }
 
 #[cold]
-fn ring_all(Calls(bells): Calls) {
+fn ring_all(BellCalls(bells): BellCalls) {
     for number in bells.into_iter().filter(|number| *number != 0) {
         PAGE.counters.bells.fetch_add(1, Ordering::Relaxed);
         bell::ring(number);

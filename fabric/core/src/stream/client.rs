@@ -1,7 +1,7 @@
 //! Talking to the rendezvous: showing anchors, taking mail. Whoever finds another thread here goes on. Nothing blocks but
 //! [`await_looked`], for a moment.
 
-use super::answers::Offer;
+use super::answers::AnchorOffer;
 use super::far;
 use super::page::{self, PAGE};
 use std::io;
@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_device::kernel::{self, Abstract, Descriptor};
 use weft_device::shm::stream::{Arena, bell};
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::packet::{Answer, BYTES, COMMON_NAME, Place, Request, VERSION, user_name};
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::packet::{Answer, BYTES, COMMON_NAME, SlotSide, StreamRequest, VERSION, user_name};
 
 /// Arenas that a process can have at the same time: processes that it talks to.
 const ARENAS: usize = 1024;
@@ -44,9 +44,9 @@ const PATIENCE: u32 = 4000;
 const YIELD_EVERY: u32 = 16;
 
 /// Being the one thread that talks.
-struct Turn;
+struct TalkTurn;
 
-impl Turn {
+impl TalkTurn {
     fn try_take() -> Option<Self> {
         // Made only when it is ours: one that is made and dropped would end the turn of another thread.
         match BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed) {
@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for TalkTurn {
     fn drop(&mut self) {
         BUSY.store(0, Ordering::Release);
     }
@@ -101,7 +101,7 @@ fn greet(socket: RawFd) -> io::Result<()> {
     let page = page::share()?;
     TAKEN.store(0, Ordering::Relaxed);
     SHOWN_BEFORE.store(SHOWN.load(Ordering::Relaxed), Ordering::Relaxed);
-    kernel::send_packet(socket, &Request::Hello { version: VERSION }.pack(), Some(page.as_raw_fd()))
+    kernel::send_packet(socket, &StreamRequest::Hello { version: VERSION }.pack(), Some(page.as_raw_fd()))
 }
 
 /// Opens a connection: root's rendezvous, or our user's.
@@ -166,36 +166,36 @@ pub(super) fn is_strange() -> bool {
     IS_STRANGE.load(Ordering::Relaxed)
 }
 
-pub(super) fn offer(anchor: RawFd, cookie: u64) -> Offer {
-    show(anchor, &Request::Offer { cookie })
+pub(super) fn offer(anchor: RawFd, cookie: u64) -> AnchorOffer {
+    show(anchor, &StreamRequest::Offer { cookie })
 }
 
-pub(super) fn offer_pair(socket: RawFd, cookie: u64, peer: Peer) -> Offer {
-    show(socket, &Request::OfferPair { cookie, peer })
+pub(super) fn offer_pair(socket: RawFd, cookie: u64, peer: DatagramPeer) -> AnchorOffer {
+    show(socket, &StreamRequest::OfferPair { cookie, peer })
 }
 
-fn show(shown: RawFd, request: &Request) -> Offer {
-    let Some(_turn) = Turn::take() else { return Offer::Busy };
+fn show(shown: RawFd, request: &StreamRequest) -> AnchorOffer {
+    let Some(_turn) = TalkTurn::take() else { return AnchorOffer::Busy };
     // Twice: a rendezvous that has ended is noticed only by talking to it.
     for _ in 0..2 {
         let Some(socket) = connected() else { break };
         if is_apart() && !kernel::is_hung_up(socket) {
-            return Offer::Apart;
+            return AnchorOffer::Apart;
         }
         if is_strange() && !kernel::is_hung_up(socket) {
-            return Offer::OtherVersion;
+            return AnchorOffer::OtherVersion;
         }
         // Before it is: another thread may close it in between.
         SHOWN.fetch_add(1, Ordering::Relaxed);
-        let Err(error) = kernel::send_packet(socket, &request.pack(), Some(shown)) else { return Offer::Sent };
+        let Err(error) = kernel::send_packet(socket, &request.pack(), Some(shown)) else { return AnchorOffer::Sent };
         SHOWN.fetch_sub(1, Ordering::Relaxed);
         match error {
             error if is_gone(&error) => hang_up(),
-            error if is_passing(&error) => return Offer::Busy,
+            error if is_passing(&error) => return AnchorOffer::Busy,
             _ => break,
         }
     }
-    Offer::Unreachable
+    AnchorOffer::Unreachable
 }
 
 /// How many sockets were shown so far.
@@ -232,26 +232,26 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Says that a side of a slot is free. Lost words cost the slot, until one of the two processes ends.
-pub(super) fn release(place: Place) {
-    let Some(_turn) = Turn::take() else { return };
+pub(super) fn release(place: SlotSide) {
+    let Some(_turn) = TalkTurn::take() else { return };
     if let Some(socket) = socket() {
-        let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
+        let _ = kernel::send_packet(socket, &StreamRequest::Release(place).pack(), None);
     }
 }
 
 /// Lost words cost the kernel's word of an end, until the rendezvous gives the connection up by itself. Within a host
 /// they cost the next connection between the same ports its rings, if its other end is shown first.
 pub(super) fn withdraw(cookie: u64) {
-    let Some(_turn) = Turn::take() else { return };
+    let Some(_turn) = TalkTurn::take() else { return };
     if let Some(socket) = socket() {
-        let _ = kernel::send_packet(socket, &Request::Withdraw { cookie }.pack(), None);
+        let _ = kernel::send_packet(socket, &StreamRequest::Withdraw { cookie }.pack(), None);
     }
 }
 
 /// Whether it is of no use to show what leads to another host: the rendezvous has said so, and is there still.
 pub(super) fn is_host_only(looks_after: bool) -> bool {
     if looks_after
-        && let Some(_turn) = Turn::try_take()
+        && let Some(_turn) = TalkTurn::try_take()
         && socket().is_none_or(kernel::is_hung_up)
     {
         hang_up();
@@ -267,14 +267,14 @@ pub(super) fn has_mail() -> bool {
 /// An answer of the rendezvous: cookie of our socket, the other one's address if it is a pair, and the slot, held.
 pub(super) struct Granted {
     pub cookie: u64,
-    pub peer: Option<Peer>,
-    pub place: Place,
+    pub peer: Option<DatagramPeer>,
+    pub place: SlotSide,
     pub arena: &'static Arena,
 }
 
 /// The next mail with the arena that it is about. The slot is held.
 pub(super) fn take_mail() -> Option<Granted> {
-    let _turn = Turn::try_take()?;
+    let _turn = TalkTurn::try_take()?;
     while has_mail() {
         let socket = socket()?;
         let (answer, memory) = next_answer(socket)?;
@@ -322,8 +322,8 @@ fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<Descriptor>)> {
 
 fn accept(
     socket: RawFd,
-    (cookie, peer): (u64, Option<Peer>),
-    place: Place,
+    (cookie, peer): (u64, Option<DatagramPeer>),
+    place: SlotSide,
     memory: Option<Descriptor>,
 ) -> Option<Granted> {
     let known = arenas().find(|arena| arena.name() == place.arena && arena.side() == place.side as usize);
@@ -332,14 +332,14 @@ fn accept(
     let opened = known.or_else(|| open(place, memory.as_ref().filter(|_| !far::refuses(place.arena))?));
     let arena = opened.filter(|_| bell::prepare());
     let Some(arena) = arena else {
-        let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
+        let _ = kernel::send_packet(socket, &StreamRequest::Release(place).pack(), None);
         return None;
     };
     arena.held.fetch_add(1, Ordering::Relaxed);
     Some(Granted { cookie, peer, place, arena })
 }
 
-fn open(place: Place, memory: &Descriptor) -> Option<&'static Arena> {
+fn open(place: SlotSide, memory: &Descriptor) -> Option<&'static Arena> {
     arenas().for_each(close_if_done);
     let vacant = ARENAS_HERE.iter().position(|arena| arena.name() == 0)?;
     let arena = &ARENAS_HERE[vacant];
@@ -420,11 +420,11 @@ mod tests {
 
     #[test]
     fn who_does_not_get_the_turn_leaves_it_to_who_has_it() {
-        let turn = Turn::try_take().expect("nobody else is here");
-        assert!(Turn::try_take().is_none());
-        assert!(Turn::try_take().is_none() && Turn::take().is_none(), "the one that failed has ended the turn");
-        assert_eq!(offer(-1, 0), Offer::Busy, "which says nothing about the rendezvous");
+        let turn = TalkTurn::try_take().expect("nobody else is here");
+        assert!(TalkTurn::try_take().is_none());
+        assert!(TalkTurn::try_take().is_none() && TalkTurn::take().is_none(), "the one that failed has ended the turn");
+        assert_eq!(offer(-1, 0), AnchorOffer::Busy, "which says nothing about the rendezvous");
         drop(turn);
-        assert!(Turn::take().is_some());
+        assert!(TalkTurn::take().is_some());
     }
 }

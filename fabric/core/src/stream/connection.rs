@@ -14,11 +14,11 @@ use super::guards::{ReceiveGuard, SendGuard, me, receive_lock, send_lock};
 use super::page::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_device::kernel;
-use weft_device::shm::stream::lines::{CallOptions, Direction, Own};
-use weft_device::shm::stream::order::{self, First};
-use weft_device::shm::stream::{Arena, Receiver, Sender, arm, disarm, fire_all};
-use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, SLEEPERS};
-use weft_wire::stream::packet::Place;
+use weft_device::shm::stream::lines::{CallOptions, OwnSlot, SlotDirection};
+use weft_device::shm::stream::order::{self, FirstUntold};
+use weft_device::shm::stream::{Arena, StreamReceiver, StreamSender, arm, disarm, fire_all};
+use weft_wire::stream::arena::{Armed, DirectionMode, HALF_CLOSED, SLEEPERS};
+use weft_wire::stream::packet::SlotSide;
 
 /// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
 /// side is dropped.
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Stream {
 impl Stream {
     /// Takes a slot for its next generation: everything of ours begins at zero. Nothing of it counts for the peer before
     /// [`Self::attach`], which names the generation.
-    pub(crate) fn begin(arena: &'static Arena, place: Place) -> Self {
+    pub(crate) fn begin(arena: &'static Arena, place: SlotSide) -> Self {
         let stream = Self { arena, slot: place.slot };
         let own = stream.own();
         let (out, into) = (stream.outgoing(), stream.incoming());
@@ -97,17 +97,17 @@ impl Stream {
     }
 
     #[inline(always)]
-    pub(crate) fn own(&self) -> &'static Own {
+    pub(crate) fn own(&self) -> &'static OwnSlot {
         self.arena.own(self.slot)
     }
 
     #[inline(always)]
-    pub(crate) fn outgoing(&self) -> &'static Direction {
+    pub(crate) fn outgoing(&self) -> &'static SlotDirection {
         self.arena.direction(self.slot, self.arena.side())
     }
 
     #[inline(always)]
-    pub(crate) fn incoming(&self) -> &'static Direction {
+    pub(crate) fn incoming(&self) -> &'static SlotDirection {
         self.arena.direction(self.slot, 1 - self.arena.side())
     }
 
@@ -116,9 +116,9 @@ impl Stream {
         self.own().side.generation.load(Ordering::Relaxed)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SlotSide {
         let (arena, side) = (self.arena.name(), self.arena.side() as u32);
-        Place { arena, slot: self.slot, side, generation: self.generation() }
+        SlotSide { arena, slot: self.slot, side, generation: self.generation() }
     }
 
     /// Promises to follow the switches: from now on the peer may send into the ring, and no thread of this side may
@@ -146,7 +146,7 @@ impl Stream {
         let held = lock.acquire(me());
         let context = (self.slot, self.generation(), self.arena.fences());
         let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
-        let mut sender = Sender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
+        let mut sender = StreamSender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
         sender.note_received(own.receiver.tail.load(Ordering::Relaxed));
         SendGuard { stream: *self, sender, lock, held }
     }
@@ -160,7 +160,7 @@ impl Stream {
         let held = lock.acquire(me());
         let context = (self.slot, self.generation(), self.arena.fences());
         let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
-        let receiver = Receiver::new(direction, &own.receiver, ring, self.arena.listeners(side), context);
+        let receiver = StreamReceiver::new(direction, &own.receiver, ring, self.arena.listeners(side), context);
         ReceiveGuard { receiver, lock, held, stream: *self }
     }
 
@@ -171,7 +171,7 @@ impl Stream {
     pub fn asked_back(&self) -> bool {
         let is_wanted = self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
             && self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
-            && (self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32 || self.owes_wish());
+            && (self.own().sender.phase.load(Ordering::Relaxed) != DirectionMode::Final as u32 || self.owes_wish());
         is_wanted || self.peer_leaves()
     }
 
@@ -192,13 +192,13 @@ impl Stream {
             && self.own().receiver.wants.load(Ordering::Relaxed) == 0
             && self.own().receiver.ended.load(Ordering::Relaxed) == 0
             && self.peer_attached()
-            && self.incoming().sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32
+            && self.incoming().sender.mode.load(Ordering::Relaxed) == DirectionMode::Ring as u32
     }
 
     /// Bytes in our ring that the peer has not taken, by its own word.
     pub fn unread_by_peer(&self) -> u64 {
         let own = &self.own().sender;
-        if own.phase.load(Ordering::Relaxed) != Mode::Ring as u32 {
+        if own.phase.load(Ordering::Relaxed) != DirectionMode::Ring as u32 {
             return 0;
         }
         own.head.load(Ordering::Relaxed).saturating_sub(self.consumed())
@@ -207,9 +207,9 @@ impl Stream {
     /// Bytes that we have put into the ring, wherever we send by now, and the peer has not taken, by its own word.
     pub fn left_unread(&self) -> u64 {
         let own = &self.own().sender;
-        let end = match Mode::from_word(own.phase.load(Ordering::Relaxed)) {
-            Some(Mode::Ring) => own.head.load(Ordering::Relaxed),
-            Some(Mode::Final) => self.outgoing().sender.final_at.load(Ordering::Relaxed),
+        let end = match DirectionMode::from_word(own.phase.load(Ordering::Relaxed)) {
+            Some(DirectionMode::Ring) => own.head.load(Ordering::Relaxed),
+            Some(DirectionMode::Final) => self.outgoing().sender.final_at.load(Ordering::Relaxed),
             _ => return 0,
         };
         end.saturating_sub(self.consumed())
@@ -347,8 +347,8 @@ impl Stream {
 
     /// When the first event after `told` happened: nanoseconds of the monotonic clock. What stands there of an earlier use
     /// of the slot does not count.
-    pub fn first_event_after(&self, told: u32) -> First {
-        if self.peer_attached() { order::first_after(self.incoming(), told) } else { First::None }
+    pub fn first_event_after(&self, told: u32) -> FirstUntold {
+        if self.peer_attached() { order::first_after(self.incoming(), told) } else { FirstUntold::None }
     }
 
     /// Hint for the peer that this side is closing or has shut its sending direction: look at the kernel. Also wakes
@@ -403,7 +403,7 @@ impl Stream {
 
     /// Whether the peer has gone back to the kernel: whatever it had put into its ring is there.
     pub fn peer_returned(&self) -> bool {
-        self.peer_attached() && self.incoming().sender.mode.load(Ordering::Acquire) == Mode::Final as u32
+        self.peer_attached() && self.incoming().sender.mode.load(Ordering::Acquire) == DirectionMode::Final as u32
     }
 
     /// Bytes that have ever come into our ring: another number, another arrival. Nothing is said about whether they make

@@ -3,13 +3,13 @@
 use super::answers::Writable;
 use super::connection::Stream;
 use std::sync::atomic::Ordering;
-use weft_device::shm::stream::{Found, LOW_WATER, Room, find, has_rest, room};
-use weft_wire::stream::arena::{Mode, RING_BYTES};
+use weft_device::shm::stream::{FoundBytes, LOW_WATER, SendRoom, find, has_rest, room};
+use weft_wire::stream::arena::{DirectionMode, RING_BYTES};
 
 impl Stream {
     /// What a receiver would find, without the lock.
     #[inline]
-    pub fn readable(&self, received_by_kernel: u64) -> Found {
+    pub fn readable(&self, received_by_kernel: u64) -> FoundBytes {
         let own = &self.own().receiver;
         find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel)
     }
@@ -23,15 +23,15 @@ impl Stream {
     #[inline]
     pub fn is_over(&self) -> bool {
         let own = self.own();
-        own.receiver.phase.load(Ordering::Relaxed) == Mode::Final as u32
-            && own.sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
+        own.receiver.phase.load(Ordering::Relaxed) == DirectionMode::Final as u32
+            && own.sender.phase.load(Ordering::Relaxed) == DirectionMode::Final as u32
             && own.sender.unsettled.load(Ordering::Relaxed) == 0
     }
 
     /// Whether what we send goes by the kernel for good.
     #[inline]
     pub fn sends_by_kernel(&self) -> bool {
-        self.own().sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
+        self.own().sender.phase.load(Ordering::Relaxed) == DirectionMode::Final as u32
     }
 
     /// Whether a receiver would still have bytes of the ring to read, also where it waits for them to come back by the
@@ -41,8 +41,8 @@ impl Stream {
         let sender = &self.incoming().sender;
         let mut taken = own.receiver.tail.load(Ordering::Relaxed);
         let end = match sender.mode.load(Ordering::Acquire) {
-            mode if !self.peer_attached() || mode == Mode::Kernel as u32 => taken,
-            mode if mode == Mode::Final as u32 => sender.final_at.load(Ordering::Relaxed),
+            mode if !self.peer_attached() || mode == DirectionMode::Kernel as u32 => taken,
+            mode if mode == DirectionMode::Final as u32 => sender.final_at.load(Ordering::Relaxed),
             _ => sender.head.load(Ordering::Acquire),
         };
         if own.receiver.wants.load(Ordering::Relaxed) != 0 {
@@ -50,17 +50,17 @@ impl Stream {
             let by_kernel = own.side.received_by_kernel.load(Ordering::Relaxed);
             taken += by_kernel.saturating_sub(sender.kernel_before.load(Ordering::Relaxed));
         }
-        own.receiver.phase.load(Ordering::Relaxed) != Mode::Final as u32 && end > taken
+        own.receiver.phase.load(Ordering::Relaxed) != DirectionMode::Final as u32 && end > taken
     }
 
     /// What a sender would find, without the lock.
     #[inline]
     pub fn writable(&self) -> Writable {
         match room(self.outgoing(), &self.own().sender, self.generation(), RING_BYTES as u64) {
-            Room::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
-            Room::Ring(_) => Writable::Full,
-            Room::Kernel => Writable::Kernel,
-            Room::Broken => Writable::Broken,
+            SendRoom::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
+            SendRoom::Ring(_) => Writable::Full,
+            SendRoom::Kernel => Writable::Kernel,
+            SendRoom::Broken => Writable::Broken,
         }
     }
 

@@ -25,29 +25,29 @@ mod page;
 mod pulse;
 mod tally;
 
-pub use answers::{Cause, Offer, REASONS, Reason, Waiter, Writable};
-pub use bells::{Bell, BellAddress};
+pub use answers::{AnchorOffer, KernelReason, REASONS, Reason, Waiter, Writable};
+pub use bells::{BellAddress, PooledBell};
 pub use connection::Stream;
 pub use guards::{ReceiveGuard, SendGuard};
-pub use page::{Count, Counters};
+pub use page::{Count, StreamCounters};
 
-use crate::datagram::{Channel, Peer};
+use crate::datagram::{DatagramChannel, DatagramPeer};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use weft_device::shm::stream as device;
 pub use weft_device::shm::stream::lines::CallOptions;
-pub use weft_device::shm::stream::order::First;
-pub use weft_device::shm::stream::{Found as Readable, Source as ReceiveRoute, Target as SendRoute};
+pub use weft_device::shm::stream::order::FirstUntold;
+pub use weft_device::shm::stream::{ByteSource as ReceiveRoute, FoundBytes as Readable, SendTarget as SendRoute};
 pub use weft_wire::stream::page::REASON_MEANINGS;
 pub use weft_wire::stream::tally::{
-    Address, KernelOnly, Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted, memory_name,
+    Address, KernelOnly, Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, WantedTally, memory_name,
 };
 
 /// What the rendezvous has found: cookie of our socket, and our side, which is not attached yet.
 #[derive(Debug)]
 pub enum Mail {
     Stream { cookie: u64, stream: Stream },
-    Pair { cookie: u64, peer: Peer, channel: Channel },
+    Pair { cookie: u64, peer: DatagramPeer, channel: DatagramChannel },
 }
 
 /// This process's streams: any number of these are the same one.
@@ -105,7 +105,7 @@ impl Streams {
 
     /// Shows `anchor`, a connected TCP socket, to the rendezvous. Never blocks. Once per cookie is enough: the caller
     /// remembers. A failed connection to the rendezvous is remembered for a second.
-    pub fn offer(&self, anchor: RawFd, cookie: u64) -> Offer {
+    pub fn offer(&self, anchor: RawFd, cookie: u64) -> AnchorOffer {
         client::offer(anchor, cookie)
     }
 
@@ -134,12 +134,12 @@ impl Streams {
         let (cookie, stream) = (granted.cookie, Stream::begin(granted.arena, granted.place));
         Some(match granted.peer {
             None => Mail::Stream { cookie, stream },
-            Some(peer) => Mail::Pair { cookie, peer, channel: Channel::begin(stream) },
+            Some(peer) => Mail::Pair { cookie, peer, channel: DatagramChannel::begin(stream) },
         })
     }
 
     /// Shows a datagram socket that has exchanged datagrams with `peer`. Never blocks. As [`Self::offer`] otherwise.
-    pub fn offer_pair(&self, socket: RawFd, cookie: u64, peer: Peer) -> Offer {
+    pub fn offer_pair(&self, socket: RawFd, cookie: u64, peer: DatagramPeer) -> AnchorOffer {
         client::offer_pair(socket, cookie, peer)
     }
 
@@ -273,7 +273,7 @@ impl Streams {
     }
 
     /// Counters of this process, always at this address; a child of a fork begins anew.
-    pub fn counters(&self) -> &'static Counters {
+    pub fn counters(&self) -> &'static StreamCounters {
         &page::PAGE.counters
     }
 }

@@ -3,7 +3,7 @@
 //! It is a static of ours until the first offer; then shared memory with the same content lies in its place, so that
 //! its address never changes and looking for mail is one load.
 
-use super::answers::{Cause, REASONS, Reason};
+use super::answers::{KernelReason, REASONS, Reason};
 use super::tally;
 use std::ffi::CStr;
 use std::io;
@@ -46,7 +46,7 @@ impl Count {
 /// Counters of this process. The first ones and `bells` are counted here, the others by the caller, who knows.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Counters {
+pub struct StreamCounters {
     /// Streams attached. Counted here.
     pub accelerated: Count,
     pub bytes_ring_in: Count,
@@ -65,9 +65,9 @@ pub struct Counters {
 }
 /// How many numbers they are.
 const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
-const _: () = assert!(size_of::<Counters>() == (page::COUNTER_NAMES.len() + page::REASON_NAMES.len()) * 8);
+const _: () = assert!(size_of::<StreamCounters>() == (page::COUNTER_NAMES.len() + page::REASON_NAMES.len()) * 8);
 
-impl Counters {
+impl StreamCounters {
     const fn new() -> Self {
         Self {
             accelerated: Count::new(),
@@ -84,8 +84,8 @@ impl Counters {
     }
 
     /// A connection is with the kernel for this cause.
-    pub fn fell_back(&self, cause: impl Into<Cause>) {
-        let Cause { reason, option } = cause.into();
+    pub fn fell_back(&self, cause: impl Into<KernelReason>) {
+        let KernelReason { reason, option } = cause.into();
         self.fallen_back[reason as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(option) = option {
             tally::add_option(option);
@@ -103,7 +103,7 @@ impl Counters {
     }
 }
 
-fn counter(counters: &Counters, at: usize) -> &Count {
+fn counter(counters: &StreamCounters, at: usize) -> &Count {
     match at {
         0 => &counters.accelerated,
         1 => &counters.bytes_ring_in,
@@ -119,7 +119,7 @@ fn counter(counters: &Counters, at: usize) -> &Count {
 }
 
 #[repr(C, align(4096))]
-pub(super) struct Page {
+pub(super) struct StreamPage {
     magic: AtomicU64,
     version: AtomicU32,
     _gap: [u32; 13],
@@ -128,16 +128,19 @@ pub(super) struct Page {
     pub apart: AtomicU32,
     pub looked: AtomicU32,
     _line: [u32; 12],
-    pub counters: Counters,
+    pub counters: StreamCounters,
     _rest: [u64; 512 - 16 - NUMBERS],
 }
-const _: () = assert!(size_of::<Page>() == page::BYTES && offset_of!(Page, mails) == page::MAILS_AT);
-const _: () = assert!(offset_of!(Page, host_only) == page::HOST_ONLY_AT && offset_of!(Page, apart) == page::APART_AT);
-const _: () = assert!(offset_of!(Page, looked) == page::LOOKED_AT);
-const _: () = assert!(offset_of!(Page, counters) == page::COUNTERS_AT && offset_of!(Page, version) == page::VERSION_AT);
+const _: () = assert!(size_of::<StreamPage>() == page::BYTES && offset_of!(StreamPage, mails) == page::MAILS_AT);
+const _: () =
+    assert!(offset_of!(StreamPage, host_only) == page::HOST_ONLY_AT && offset_of!(StreamPage, apart) == page::APART_AT);
+const _: () = assert!(offset_of!(StreamPage, looked) == page::LOOKED_AT);
+const _: () = assert!(
+    offset_of!(StreamPage, counters) == page::COUNTERS_AT && offset_of!(StreamPage, version) == page::VERSION_AT
+);
 
 /// Atomics only, and never borrowed but as atomics: that other memory comes in its place is like other threads' stores.
-pub(super) static PAGE: Page = Page {
+pub(super) static PAGE: StreamPage = StreamPage {
     magic: AtomicU64::new(page::MAGIC),
     version: AtomicU32::new(page::VERSION),
     _gap: [0; 13],
@@ -146,7 +149,7 @@ pub(super) static PAGE: Page = Page {
     apart: AtomicU32::new(0),
     looked: AtomicU32::new(0),
     _line: [0; 12],
-    counters: Counters::new(),
+    counters: StreamCounters::new(),
     _rest: [0; 512 - 16 - NUMBERS],
 };
 

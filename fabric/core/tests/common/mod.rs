@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-use weft_fabric::job_map::{Host, JobMap, Rank};
+use weft_fabric::job_map::{Host, JobMap, MappedRank};
 use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Settings, Waiting};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
 
@@ -56,7 +56,7 @@ pub fn job_across(hosts: &[u32]) -> Vec<(Segment, Across)> {
         let member = members[*host as usize];
         members[*host as usize] += 1;
         let tcp_port = listener.local_addr().expect("bound").port();
-        Rank { host: *host, member, tcp_port, udp_port: socket.local_addr().expect("bound").port() }
+        MappedRank { host: *host, member, tcp_port, udp_port: socket.local_addr().expect("bound").port() }
     };
     let ranks = hosts.iter().zip(&listeners).zip(&sockets).map(rank).collect();
     let map = JobMap { key: *b"the key of tests", hosts: (0..count).map(host).collect(), ranks };

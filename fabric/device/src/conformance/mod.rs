@@ -5,10 +5,10 @@ mod suite;
 use crate::loopback::Loopback;
 use crate::shm::{Segment, ShmDevice};
 use crate::tcp::TcpDevice;
-use suite::{Network, conformance};
+use suite::{DeviceNetwork, conformance};
 
 struct InProcess;
-impl Network for InProcess {
+impl DeviceNetwork for InProcess {
     type Endpoint = Loopback;
     fn of(members: u32) -> Vec<Loopback> {
         Loopback::network(members)
@@ -16,7 +16,7 @@ impl Network for InProcess {
 }
 
 struct Tcp;
-impl Network for Tcp {
+impl DeviceNetwork for Tcp {
     type Endpoint = TcpDevice;
     fn of(members: u32) -> Vec<TcpDevice> {
         crate::tcp::network(members)
@@ -24,7 +24,7 @@ impl Network for Tcp {
 }
 
 struct EncryptedTcp;
-impl Network for EncryptedTcp {
+impl DeviceNetwork for EncryptedTcp {
     type Endpoint = TcpDevice;
     fn of(members: u32) -> Vec<TcpDevice> {
         let mut net = crate::tcp::network(members);
@@ -34,7 +34,7 @@ impl Network for EncryptedTcp {
 }
 
 struct SharedMemory;
-impl Network for SharedMemory {
+impl DeviceNetwork for SharedMemory {
     type Endpoint = ShmDevice;
     fn of(members: u32) -> Vec<ShmDevice> {
         let segment = Segment::create(members).expect("segment");

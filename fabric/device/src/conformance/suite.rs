@@ -9,7 +9,7 @@ use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
 
 /// A way to make devices that reach each other.
-pub trait Network {
+pub trait DeviceNetwork {
     type Endpoint: Device + Send + 'static;
     fn of(members: u32) -> Vec<Self::Endpoint>;
 }
@@ -105,7 +105,7 @@ pub fn settle<D: Device>(net: &mut [D], at: usize, sink: &mut Recorder, done: im
 
 /// Endpoints that have heard of each other already: on some devices the first packet makes a connection, or is refused
 /// until the peer has answered.
-pub fn acquainted<N: Network>(members: u32) -> Vec<N::Endpoint> {
+pub fn acquainted<N: DeviceNetwork>(members: u32) -> Vec<N::Endpoint> {
     let mut net = N::of(members);
     for from in 0..members {
         for to in (0..members).filter(|to| *to != from) {
@@ -123,7 +123,7 @@ pub fn acquainted<N: Network>(members: u32) -> Vec<N::Endpoint> {
     net
 }
 
-pub fn every_size_arrives_whole<N: Network>() {
+pub fn every_size_arrives_whole<N: DeviceNetwork>() {
     let mut net = acquainted::<N>(2);
     let mut sink = Recorder::default();
     let largest = N::Endpoint::CAPABILITIES.largest_packet;
@@ -154,7 +154,7 @@ fn accepted<D: Device>(net: &mut [D], sink: &mut Recorder, tag: i32, data: &[u8]
     }
 }
 
-pub fn a_refused_post_leaves_no_trace_and_room_comes_back<N: Network>() {
+pub fn a_refused_post_leaves_no_trace_and_room_comes_back<N: DeviceNetwork>() {
     let mut net = acquainted::<N>(2);
     let mut sink = Recorder::default();
     for round in 0..20 {
@@ -175,7 +175,7 @@ pub fn a_refused_post_leaves_no_trace_and_room_comes_back<N: Network>() {
     }
 }
 
-pub fn order_is_kept_over_many_laps<N: Network>() {
+pub fn order_is_kept_over_many_laps<N: DeviceNetwork>() {
     let mut net = acquainted::<N>(2);
     let (mut sink, mut expected) = (Recorder::default(), VecDeque::new());
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -218,7 +218,7 @@ pub fn order_is_kept_over_many_laps<N: Network>() {
 const MEMBERS: u32 = 4;
 const PACKETS: i32 = 3000;
 
-pub fn many_threads_get_everything_in_order<N: Network>() {
+pub fn many_threads_get_everything_in_order<N: DeviceNetwork>() {
     let done = Arc::new(AtomicU32::new(0));
     let threads: Vec<_> = N::of(MEMBERS)
         .into_iter()
@@ -287,7 +287,7 @@ fn exchange<D: Device>(device: &mut D, me: u32, done: &AtomicU32) {
     assert_eq!(sink.faults, []);
 }
 
-pub fn a_peer_that_the_protocol_refuses_is_heard_no_more<N: Network>() {
+pub fn a_peer_that_the_protocol_refuses_is_heard_no_more<N: DeviceNetwork>() {
     let mut net = acquainted::<N>(3);
     let mut sink = Recorder { refused_tag: Some(13), ..Recorder::default() };
     for tag in [12, 13, 14] {

@@ -81,12 +81,12 @@ pub enum Direction {
 
 /// Memory of the other side that is mapped here, and where the message begins in it.
 #[derive(Clone)]
-pub struct Shown {
+pub struct ShownMemory {
     pub memory: Arc<Memory>,
     pub offset: usize,
 }
 
-impl Shown {
+impl ShownMemory {
     /// The address of `length` bytes from `from` on, in this process. The peer may change what stands there.
     pub fn at(&self, from: usize, length: usize) -> *const u8 {
         self.memory.at(self.offset + from, length).cast_const()
@@ -111,7 +111,7 @@ pub struct CopyJob {
     pub bytes: u64,
     pub direction: Direction,
     /// Where a pull finds the message without the kernel.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownMemory>,
 }
 
 // SAFETY: the pointer is used by whoever holds the job; the caller of the transfer keeps its buffer alive.

@@ -3,8 +3,8 @@
 mod cut_off;
 
 use super::doorbell::{Mailbox, members_of};
-use super::incoming::Incoming;
-use super::outgoing::{Lack, Outgoing};
+use super::incoming::ShmIncoming;
+use super::outgoing::{Lack, ShmOutgoing};
 use super::ring::{LARGEST_PACKET, PAST_CACHES, borrowed_word};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
@@ -25,8 +25,8 @@ const HANDED_ON_BYTES: usize = 2048;
 
 /// The device of one member. References in it live as long as `views.memory` (VIEW-KEEPS-MEMORY).
 pub struct ShmDevice {
-    outgoing: Vec<Option<Box<Outgoing>>>,
-    incoming: Vec<Option<Box<Incoming>>>,
+    outgoing: Vec<Option<Box<ShmOutgoing>>>,
+    incoming: Vec<Option<Box<ShmIncoming>>>,
     /// Peers that are polled: those whose bit was set in the mailbox.
     polled: Vec<u32>,
     /// The words of the active set as last seen.
@@ -93,7 +93,7 @@ impl ShmDevice {
 
     /// `None` if there is no memory for it.
     #[inline]
-    fn outgoing(&mut self, to: u32) -> Option<&mut Outgoing> {
+    fn outgoing(&mut self, to: u32) -> Option<&mut ShmOutgoing> {
         if self.outgoing[to as usize].is_none() {
             self.open_outgoing(to);
         }
@@ -106,7 +106,7 @@ impl ShmDevice {
             return;
         }
         let pair = self.views.pair(self.me, to);
-        self.outgoing[to as usize] = Some(Box::new(Outgoing::new(pair, self.bells[to as usize])));
+        self.outgoing[to as usize] = Some(Box::new(ShmOutgoing::new(pair, self.bells[to as usize])));
     }
 
     /// Sees to memory behind a part of the pair towards `to`: too little of it is an answer here, and would be a SIGBUS
@@ -138,7 +138,7 @@ impl ShmDevice {
     #[cold]
     fn open_incoming(&mut self, from: u32) {
         let (pair, sender) = (self.views.pair(from, self.me), self.bells[from as usize]);
-        self.incoming[from as usize] = Some(Box::new(Incoming::new(pair, sender)));
+        self.incoming[from as usize] = Some(Box::new(ShmIncoming::new(pair, sender)));
     }
 
     /// Takes over the changes of one word of the active set. True if there was an alert.
@@ -159,7 +159,7 @@ impl ShmDevice {
     }
 
     /// The ring from `from`, which is a claim: only members other than ourselves have rings.
-    fn claimed_sender(&mut self, from: u32) -> Option<&mut Incoming> {
+    fn claimed_sender(&mut self, from: u32) -> Option<&mut ShmIncoming> {
         if from >= self.views.geometry.members || from == self.me {
             return None;
         }
@@ -341,7 +341,7 @@ impl Device for ShmDevice {
 
     #[inline]
     fn takes_whole(&mut self, to: u32, length: usize) -> bool {
-        let whole = |out: &mut Outgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
+        let whole = |out: &mut ShmOutgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
         length <= LARGEST_PACKET && self.outgoing(to).is_some_and(whole)
     }
 

@@ -2,7 +2,7 @@
 
 use super::distance::Reading;
 use super::doorbell::Mailbox;
-use super::outgoing::Outgoing;
+use super::outgoing::ShmOutgoing;
 use super::ring::{BORROWED, BulkConsumer, Cell, Consumer, LARGEST_PACKET, PAST_CACHES, borrowed_claim};
 use super::views::PairView;
 use crate::contract::{Foreign, Packet, PeerFault, Sink};
@@ -11,7 +11,7 @@ use weft_wire::cell::{INLINE_WORDS, decode};
 use weft_wire::segment::BULK_BYTES;
 
 /// Receiving end from one peer.
-pub(super) struct Incoming {
+pub(super) struct ShmIncoming {
     pub(super) cells: Consumer<'static>,
     bulk: BulkConsumer<'static>,
     reading: Reading,
@@ -35,7 +35,7 @@ const BURST_AFTER: u32 = 2;
 /// Packets of a burst that are taken before the next ring has its turn.
 const BURST_BUDGET: usize = 8;
 
-impl Incoming {
+impl ShmIncoming {
     /// The end of `pair`, whose sender has the mailbox `sender`.
     pub(super) fn new(pair: PairView, sender: Mailbox<'static>) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Incoming {
     pub(super) fn drain<S: Sink>(
         &mut self,
         from: u32,
-        mut back: Option<&mut Outgoing>,
+        mut back: Option<&mut ShmOutgoing>,
         sink: &mut S,
         wakeups: &mut u64,
     ) -> bool {
@@ -94,7 +94,7 @@ impl Incoming {
         &mut self,
         from: u32,
         cell: (&Cell, u64),
-        back: Option<&mut Outgoing>,
+        back: Option<&mut ShmOutgoing>,
         sink: &mut S,
         wakeups: &mut u64,
     ) -> bool {
@@ -117,7 +117,7 @@ impl Incoming {
         &mut self,
         from: u32,
         (cell, first): (&Cell, u64),
-        back: Option<&mut Outgoing>,
+        back: Option<&mut ShmOutgoing>,
         sink: &mut S,
     ) -> Result<(), &'static str> {
         let second = cell.head[1].load(Ordering::Relaxed);
@@ -163,12 +163,12 @@ impl Incoming {
         &mut self,
         mut packet: Packet<'_>,
         word: u64,
-        back: Option<&mut Outgoing>,
+        back: Option<&mut ShmOutgoing>,
         sink: &mut S,
     ) -> Result<(), &'static str> {
         let (from, (offset, length)) = (packet.from, borrowed_claim(word));
         // Beyond what we have seen to there may be no memory.
-        let fits = |out: &&mut Outgoing| (1..=LARGEST_PACKET).contains(&length) && offset + length <= out.populated;
+        let fits = |out: &&mut ShmOutgoing| (1..=LARGEST_PACKET).contains(&length) && offset + length <= out.populated;
         let out = back.filter(fits).ok_or("an answer in bytes that were not lent")?;
         self.cells.fetch_following();
         // SAFETY: offset + length lies inside the bulk area, which is mapped as long as the device lives.

@@ -23,7 +23,7 @@ fn zeros<const N: usize>() -> [AtomicU64; N] {
 }
 
 /// A pair of processes with payload that is plain memory.
-struct Pair {
+struct PayloadPair {
     cells: Vec<Cell>,
     credits: Credits,
     payload: Vec<UnsafeCell<u64>>,
@@ -35,11 +35,11 @@ struct Pair {
 }
 
 // SAFETY: the payload is what the models are about; loom checks each access.
-unsafe impl Send for Pair {}
+unsafe impl Send for PayloadPair {}
 // SAFETY: as above.
-unsafe impl Sync for Pair {}
+unsafe impl Sync for PayloadPair {}
 
-impl Pair {
+impl PayloadPair {
     fn new(cells: usize, payload: usize, active: u64) -> Arc<Self> {
         Arc::new(Self {
             cells: (0..cells).map(|_| Cell { head: zeros(), inline: zeros::<INLINE_WORDS>() }).collect(),
@@ -95,7 +95,7 @@ fn until<R>(mut answer: impl FnMut() -> Option<R>) -> R {
 fn model_a_cell_arrives_whole_and_is_reused_only_after_its_credit() {
     const MESSAGES: u64 = 3;
     explore(|| {
-        let pair = Pair::new(2, 2, 0);
+        let pair = PayloadPair::new(2, 2, 0);
         let there = pair.clone();
         let sender = thread::spawn(move || {
             let mut cells = Producer::new(&there.cells, &there.credits);
@@ -125,7 +125,7 @@ fn model_a_bulk_line_is_reused_only_after_its_credit() {
     const MESSAGES: u64 = 3;
     const AREA: usize = 128;
     explore(|| {
-        let pair = Pair::new(4, AREA / 64, 0);
+        let pair = PayloadPair::new(4, AREA / 64, 0);
         let there = pair.clone();
         let sender = thread::spawn(move || {
             let mut cells = Producer::new(&there.cells, &there.credits);
@@ -161,7 +161,7 @@ fn model_borrowed_bytes_are_reused_only_after_the_answer_was_read() {
     const MESSAGES: u64 = 3;
     const AREA: usize = 128;
     explore(|| {
-        let (pair, back) = (Pair::new(4, AREA / 64, 0), Pair::new(4, 0, 0));
+        let (pair, back) = (PayloadPair::new(4, AREA / 64, 0), PayloadPair::new(4, 0, 0));
         let (there, answers) = (pair.clone(), back.clone());
         let receiver = thread::spawn(move || {
             let mut cells = Consumer::new(&there.cells, &there.credits);
@@ -216,7 +216,7 @@ fn model_borrowed_bytes_are_reused_only_after_the_answer_was_read() {
 /// A sender posts and announces while the owner lies down: whichever way, the packet is not overlooked.
 fn lie_down_against_a_packet(active: u64) {
     explore(move || {
-        let pair = Pair::new(2, 0, active);
+        let pair = PayloadPair::new(2, 0, active);
         let there = pair.clone();
         let sender = thread::spawn(move || {
             let mut cells = Producer::new(&there.cells, &there.credits);
@@ -245,7 +245,7 @@ fn model_a_new_sender_wakes_who_lies_down() {
 #[test]
 fn model_a_credit_wakes_who_lies_down_for_want_of_it() {
     explore(|| {
-        let pair = Pair::new(1, 0, 0);
+        let pair = PayloadPair::new(1, 0, 0);
         let mut cells = Producer::new(&pair.cells, &pair.credits);
         cells.vacant().expect("an empty ring");
         cells.publish(1 << 32);
@@ -268,17 +268,17 @@ fn model_a_credit_wakes_who_lies_down_for_want_of_it() {
     });
 }
 
-struct Shared {
+struct SharedModel {
     slot: CopySlot,
     chunks: Vec<UnsafeCell<u64>>,
 }
 
 // SAFETY: the chunks are what the model is about; loom checks each access.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedModel {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedModel {}
 
-impl Shared {
+impl SharedModel {
     /// Copies what can be claimed; true if this side finished the last chunk.
     fn copy_all(&self, generation: u32, value: u64) -> bool {
         let chunks = self.chunks.len() as u64;
@@ -295,7 +295,7 @@ impl Shared {
 #[test]
 fn model_a_chunk_has_one_copier_and_a_late_one_finds_nothing() {
     explore(|| {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedModel {
             slot: CopySlot {
                 taken: AtomicU32::new(0),
                 failed: AtomicU32::new(0),

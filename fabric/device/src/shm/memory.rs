@@ -1,6 +1,6 @@
 //! Anonymous shared memory: a memfd and its mapping.
 
-use crate::kernel::{self, Descriptor, Identity};
+use crate::kernel::{self, Descriptor, FileIdentity};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ pub struct Memory {
     bytes: usize,
     descriptor: Descriptor,
     /// What the descriptor leads to as long as it is ours.
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
 }
 
 // SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics or by protocol.
@@ -31,7 +31,7 @@ const FIRST: usize = 4096;
 
 /// How the kernel is asked for pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum PagesWay {
     Descriptor,
     Mapping,
 }
@@ -134,7 +134,7 @@ impl Memory {
         assert!(offset + bytes <= self.bytes, "range {offset}+{bytes} outside the memory of {}", self.bytes);
         let end = offset + bytes;
         let mut at = offset;
-        let mut way = if self.has_descriptor() { Way::Descriptor } else { Way::Mapping };
+        let mut way = if self.has_descriptor() { PagesWay::Descriptor } else { PagesWay::Mapping };
         while at < end {
             let step = (end - at).min(POPULATED);
             let Err(cause) = self.ask(way, at, step) else {
@@ -143,10 +143,10 @@ impl Memory {
             };
             match (cause.raw_os_error(), way) {
                 (Some(libc::EINTR), _) => {}
-                (Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP), Way::Descriptor) => way = Way::Mapping,
-                (Some(libc::ENOSYS | libc::EPERM | libc::EINVAL), Way::Mapping) => return Ok(()),
+                (Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP), PagesWay::Descriptor) => way = PagesWay::Mapping,
+                (Some(libc::ENOSYS | libc::EPERM | libc::EINVAL), PagesWay::Mapping) => return Ok(()),
                 // A touch would end in a SIGBUS.
-                (Some(libc::EFAULT), Way::Mapping) => {
+                (Some(libc::EFAULT), PagesWay::Mapping) => {
                     return Err(too_little(bytes, &io::Error::from_raw_os_error(libc::ENOSPC)));
                 }
                 _ => return Err(too_little(bytes, &cause)),
@@ -162,14 +162,14 @@ impl Memory {
     }
 
     /// Asks for pages. By the mapping they are mapped as well, which takes longer for who does not touch all of them.
-    fn ask(&self, way: Way, at: usize, bytes: usize) -> io::Result<()> {
+    fn ask(&self, way: PagesWay, at: usize, bytes: usize) -> io::Result<()> {
         // SAFETY: system calls on our descriptor, and on a range inside our mapping, whose content they do not change.
         let answer = unsafe {
             match way {
-                Way::Descriptor => {
+                PagesWay::Descriptor => {
                     libc::fallocate(self.descriptor.as_raw_fd(), 0, (self.start + at) as i64, bytes as i64)
                 }
-                Way::Mapping => {
+                PagesWay::Mapping => {
                     let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
                     let first = at / page * page;
                     let start = self.base.as_ptr().add(first).cast();

@@ -27,7 +27,7 @@ pub mod stream;
 mod views;
 
 pub use blocks::NoBlocks;
-pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown, TakenSlot};
+pub use copy::{Copied, CopyJob, CopySlot, Direction, ShownMemory, TakenSlot};
 pub use device::ShmDevice;
 pub use doorbell::Doorbell;
 pub use memory::Memory;

@@ -52,9 +52,9 @@ fn three() -> (Segment, Vec<ShmDevice>) {
     (segment, net)
 }
 
-struct Random(u64);
+struct NonsenseRandom(u64);
 
-impl Random {
+impl NonsenseRandom {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -76,7 +76,7 @@ impl Random {
 }
 
 /// Scribbles over one random place of what the rogue sends to the victim.
-fn scribble(random: &mut Random, pair: &PairView) {
+fn scribble(random: &mut NonsenseRandom, pair: &PairView) {
     let value = random.tempting();
     match random.next() % 16 {
         0 => pair.credits.cells.store(value, Ordering::Relaxed),
@@ -109,7 +109,7 @@ fn scribble(random: &mut Random, pair: &PairView) {
 
 fn one_life(seed: u64) -> Counting {
     let (segment, mut net) = three();
-    let mut random = Random(seed.wrapping_mul(2) + 1);
+    let mut random = NonsenseRandom(seed.wrapping_mul(2) + 1);
     let (to_victim, to_rogue) = (segment.views.pair(ROGUE, VICTIM), segment.views.pair(VICTIM, ROGUE));
     let mailbox = segment.views.mailbox(VICTIM, true);
     let mut sink = Counting::default();
@@ -227,7 +227,7 @@ fn copy_slots_full_of_nonsense_never_lead_outside_the_buffer() {
     let slots = net[VICTIM as usize].copy_slots();
     let shared = segment.views.pair(ROGUE, VICTIM).slots;
     let source = vec![5u8; 300_000];
-    let mut random = Random(77);
+    let mut random = NonsenseRandom(77);
     for _ in 0..300 {
         let mut target = vec![0u8; 300_000].into_boxed_slice();
         let Some(slot) = slots.take(ROGUE) else {

@@ -19,7 +19,7 @@ pub(super) enum Lack {
 }
 
 /// Sending end to one peer.
-pub(super) struct Outgoing {
+pub(super) struct ShmOutgoing {
     pub(super) cells: Producer<'static>,
     pub(super) bulk: BulkProducer<'static>,
     pub(super) writing: Writing,
@@ -31,7 +31,7 @@ pub(super) struct Outgoing {
     pub(super) lack: Lack,
 }
 
-impl Outgoing {
+impl ShmOutgoing {
     /// The end of `pair`, whose receiver has this mailbox.
     pub(super) fn new(pair: PairView, mailbox: Mailbox<'static>) -> Self {
         Self {

@@ -17,7 +17,7 @@ fn credits() -> Credits {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum RingStep {
     Send(usize),
     Receive,
     Report,
@@ -25,13 +25,13 @@ enum Step {
     Claim(u64),
 }
 
-fn steps(claims: bool) -> impl Strategy<Value = Vec<Step>> {
+fn steps(claims: bool) -> impl Strategy<Value = Vec<RingStep>> {
     let weight = u32::from(claims);
     let step = prop_oneof![
-        6 => (1..700usize).prop_map(Step::Send),
-        6 => Just(Step::Receive),
-        2 => Just(Step::Report),
-        weight => any::<u64>().prop_map(Step::Claim),
+        6 => (1..700usize).prop_map(RingStep::Send),
+        6 => Just(RingStep::Receive),
+        2 => Just(RingStep::Report),
+        weight => any::<u64>().prop_map(RingStep::Claim),
     ];
     prop::collection::vec(step, 1..600)
 }
@@ -47,7 +47,7 @@ proptest! {
         let mut unreported = 0;
         for step in steps {
             match step {
-                Step::Send(value) => match producer.vacant() {
+                RingStep::Send(value) => match producer.vacant() {
                     Some(cell) => {
                         prop_assert!(queue.len() + unreported < size);
                         cell.inline[3].store(value as u64, Ordering::Relaxed);
@@ -56,7 +56,7 @@ proptest! {
                     }
                     None => prop_assert_eq!(queue.len() + unreported, size, "full only when it is"),
                 },
-                Step::Receive => {
+                RingStep::Receive => {
                     let got = consumer.arrived().map(|(cell, first)| (cell.inline[3].load(Ordering::Relaxed), first >> 32));
                     let expected = queue.pop_front().map(|value| (value as u64, value as u64));
                     prop_assert_eq!(got, expected);
@@ -83,7 +83,7 @@ proptest! {
         let mut consumed: VecDeque<(usize, usize)> = VecDeque::new();
         for step in steps {
             match step {
-                Step::Send(wanted) => {
+                RingStep::Send(wanted) => {
                     let taken: usize = used.iter().chain(&consumed).map(|(_, n)| bulk_footprint(*n as u64) as usize).sum();
                     let Some((offset, piece)) = producer.room(wanted) else {
                         prop_assert_eq!(taken, capacity, "refused only when nothing is free");
@@ -97,7 +97,7 @@ proptest! {
                     producer.take(piece);
                     used.push_back((offset, piece));
                 }
-                Step::Receive => if let Some((offset, length)) = used.pop_front() {
+                RingStep::Receive => if let Some((offset, length)) = used.pop_front() {
                     prop_assert_eq!(consumer.locate(length as u64), Some(offset));
                     consumer.consume(length as u64);
                     consumed.push_back((offset, length));
@@ -118,7 +118,7 @@ proptest! {
         let mut consumer = BulkConsumer::new(&credits, capacity);
         for step in steps {
             match step {
-                Step::Send(wanted) => {
+                RingStep::Send(wanted) => {
                     if producer.vacant().is_some() {
                         producer.publish(0);
                     }
@@ -127,7 +127,7 @@ proptest! {
                         bulk.take(piece);
                     }
                 }
-                Step::Claim(value) => {
+                RingStep::Claim(value) => {
                     credits.cells.store(value >> (value % 64), Ordering::Relaxed);
                     credits.bulk.store((value >> (value % 64)) & !(value & 63), Ordering::Relaxed);
                     if let Some(offset) = consumer.locate(value >> (value % 64)) {

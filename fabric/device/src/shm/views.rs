@@ -14,17 +14,17 @@ use weft_wire::segment::{BLOCK_BYTES, BULK_BYTES, COPY_SLOTS, Geometry, RING_CEL
 ///
 /// # Safety
 /// The implementor consists of atomic integers, whatever their values.
-unsafe trait Shared {}
+unsafe trait AtomicsOnly {}
 // SAFETY: atomics only.
-unsafe impl Shared for AtomicU32 {}
+unsafe impl AtomicsOnly for AtomicU32 {}
 // SAFETY: atomics only.
-unsafe impl Shared for AtomicU64 {}
+unsafe impl AtomicsOnly for AtomicU64 {}
 // SAFETY: atomics only.
-unsafe impl Shared for Cell {}
+unsafe impl AtomicsOnly for Cell {}
 // SAFETY: atomics only.
-unsafe impl Shared for Credits {}
+unsafe impl AtomicsOnly for Credits {}
 // SAFETY: atomics only.
-unsafe impl Shared for CopySlot {}
+unsafe impl AtomicsOnly for CopySlot {}
 
 /// The segment's memory with its geometry. The references it hands out are `'static` in type and live as long as the
 /// memory: whoever keeps one keeps the `Arc` too (invariant VIEW-KEEPS-MEMORY).
@@ -45,11 +45,11 @@ pub(super) struct PairView {
 }
 
 impl Views {
-    fn one<T: Shared>(&self, offset: usize) -> &'static T {
+    fn one<T: AtomicsOnly>(&self, offset: usize) -> &'static T {
         &self.many::<T>(offset, 1)[0]
     }
 
-    fn many<T: Shared>(&self, offset: usize, count: usize) -> &'static [T] {
+    fn many<T: AtomicsOnly>(&self, offset: usize, count: usize) -> &'static [T] {
         let at = self.memory.at(offset, count * size_of::<T>()).cast::<T>();
         assert!(at.is_aligned(), "offset {offset} is not aligned");
         // SAFETY: inside the mapping and aligned, as checked; any bytes are a valid `T` (trait Shared); the mapping

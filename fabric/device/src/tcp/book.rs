@@ -1,7 +1,7 @@
 //! Who we are, and all who may call.
 
-use super::peer::{Identity, Peer};
-use weft_wire::tcp::{Call, GreetingError, HELLO_BYTES, Key};
+use super::peer::{PeerIdentity, TcpPeer};
+use weft_wire::tcp::{Dialling, GreetingError, HELLO_BYTES, Key};
 
 /// Who we are, and what we prove it with.
 pub(super) struct Badge {
@@ -9,12 +9,12 @@ pub(super) struct Badge {
     pub key: Key,
     pub encrypts: bool,
     /// Where we are open to other jobs.
-    pub front: Option<Front>,
+    pub front: Option<JobFront>,
 }
 
 /// What this process is for those of other jobs, who know its key.
-pub(super) struct Front {
-    pub me: Identity,
+pub(super) struct JobFront {
+    pub me: PeerIdentity,
     pub key: Key,
 }
 
@@ -28,8 +28,8 @@ pub(super) struct Caller {
 }
 
 /// What a first message turns out to be.
-pub(super) enum Found {
-    Caller(Caller, Call),
+pub(super) enum FoundPeer {
+    Caller(Caller, Dialling),
     /// One of ours, who wanted somebody else.
     Misled,
     /// Perhaps of a job of which we have not heard yet.
@@ -40,38 +40,38 @@ pub(super) enum Found {
 /// All who may call.
 pub(super) struct Book<'a> {
     pub badge: &'a Badge,
-    pub peers: &'a [Peer],
+    pub peers: &'a [TcpPeer],
 }
 
 impl Book<'_> {
-    pub fn find(&self, hello: &[u8; HELLO_BYTES]) -> Found {
-        match Call::from_hello(hello, &self.badge.key) {
+    pub fn find(&self, hello: &[u8; HELLO_BYTES]) -> FoundPeer {
+        match Dialling::from_hello(hello, &self.badge.key) {
             Ok(call) => {
                 let known = self.peers.get(call.from as usize).is_some_and(|peer| peer.tie.is_none());
                 match known && call.to == self.badge.me && call.from != self.badge.me {
                     true => {
                         let caller =
                             Caller { peer: call.from, key: self.badge.key, we_lead: self.badge.me < call.from };
-                        Found::Caller(caller, call)
+                        FoundPeer::Caller(caller, call)
                     }
-                    false => Found::Misled,
+                    false => FoundPeer::Misled,
                 }
             }
             Err(GreetingError::Key) if self.badge.front.is_some() => self.find_foreign(hello),
-            Err(_) => Found::Stranger,
+            Err(_) => FoundPeer::Stranger,
         }
     }
 
-    fn find_foreign(&self, hello: &[u8; HELLO_BYTES]) -> Found {
+    fn find_foreign(&self, hello: &[u8; HELLO_BYTES]) -> FoundPeer {
         for (number, peer) in self.peers.iter().enumerate() {
             let Some(tie) = &peer.tie else { continue };
-            let Ok(call) = Call::from_hello(hello, &tie.called) else { continue };
+            let Ok(call) = Dialling::from_hello(hello, &tie.called) else { continue };
             if (call.from, call.to) != (tie.them.rank, self.badge.me) {
-                return Found::Misled;
+                return FoundPeer::Misled;
             }
             let caller = Caller { peer: number as u32, key: tie.called, we_lead: tie.leads };
-            return Found::Caller(caller, call);
+            return FoundPeer::Caller(caller, call);
         }
-        Found::Unknown
+        FoundPeer::Unknown
     }
 }

@@ -14,13 +14,13 @@
 //!   goes on.
 
 use super::book::Badge;
-use super::epoll::{Epoll, Token, Watch};
-use super::link::Turn;
+use super::epoll::{Epoll, SocketWatch, Token};
+use super::link::LinkTurn;
 use super::look::SocketLooks;
-use super::output::{Company, Output, well_placed};
-use super::peer::{Lately, Peer, Place, Standing};
+use super::output::{Company, OutputQueue, well_placed};
+use super::peer::{Lately, PeerPlace, TcpPeer, TcpStanding};
 use super::reception::StreamReception;
-use super::sleep::Sleeper;
+use super::sleep::TcpSleeper;
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink, bytes_of};
 use crate::shm::stream::bell::OwnBell;
 use crate::sys;
@@ -30,11 +30,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES};
-use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET};
+use weft_wire::tcp::{FAREWELL_BYTES, Key, LARGEST_PACKET, PacketFront};
 
 /// What the device has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TcpCounters {
     /// Packets that were posted, and their bytes with everything around them.
     pub packets: u64,
     pub bytes: u64,
@@ -57,7 +57,7 @@ pub struct TcpDevice {
     pub(super) epoll: Arc<Epoll>,
     /// Rung by who would wake a sleeper on shared memory.
     bell: Option<OwnBell>,
-    pub(super) peers: Vec<Peer>,
+    pub(super) peers: Vec<TcpPeer>,
     pub(super) reception: StreamReception,
     /// Peers that are being dialled.
     pub(super) dialing: Vec<u32>,
@@ -77,7 +77,7 @@ pub struct TcpDevice {
     pub(super) next_check_ns: u64,
     /// We have taken our leave.
     pub(super) leaving: bool,
-    pub(super) counters: Counters,
+    pub(super) counters: TcpCounters,
     /// What the kernel may keep for a connection in each direction, where a test says so.
     #[cfg(test)]
     pub(super) kernel_bytes: Option<i32>,
@@ -109,15 +109,15 @@ impl TcpDevice {
     ///
     /// # Errors
     /// Those of making a set of sockets.
-    pub fn new(me: u32, key: Key, listener: OwnedFd, places: Vec<Place>, alone: bool) -> io::Result<Self> {
+    pub fn new(me: u32, key: Key, listener: OwnedFd, places: Vec<PeerPlace>, alone: bool) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         sys::set_nonblocking(&listener)?;
-        epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
+        epoll.add(listener.as_raw_fd(), SocketWatch::Input, token::new(token::LISTENER, 0, 0))?;
         Ok(Self {
             badge: Badge { me, key, encrypts: false, front: None },
             epoll: Arc::new(epoll),
             bell: None,
-            peers: places.into_iter().map(Peer::new).collect(),
+            peers: places.into_iter().map(TcpPeer::new).collect(),
             reception: StreamReception::new(listener),
             dialing: Vec::new(),
             linked: Vec::new(),
@@ -130,7 +130,7 @@ impl TcpDevice {
             told: ToTell::default(),
             next_check_ns: 0,
             leaving: false,
-            counters: Counters::default(),
+            counters: TcpCounters::default(),
             #[cfg(test)]
             kernel_bytes: None,
         })
@@ -147,7 +147,7 @@ impl TcpDevice {
     /// # Errors
     /// It cannot be watched.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        match self.epoll.add(descriptor.as_raw_fd(), Watch::Input, token::new(token::OTHER, 0, 0)) {
+        match self.epoll.add(descriptor.as_raw_fd(), SocketWatch::Input, token::new(token::OTHER, 0, 0)) {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
             answer => answer,
         }
@@ -169,7 +169,7 @@ impl TcpDevice {
     #[inline]
     pub fn reach(&mut self, rank: u32) {
         let peer = &self.peers[rank as usize];
-        if peer.standing == Standing::Open && peer.link.is_none() && peer.dial.is_none() && !peer.unreached {
+        if peer.standing == TcpStanding::Open && peer.link.is_none() && peer.dial.is_none() && !peer.unreached {
             self.dial(rank);
         }
     }
@@ -191,14 +191,14 @@ impl TcpDevice {
 
     /// Nothing more goes to or comes from a peer that another device has lost.
     pub fn give_up(&mut self, rank: u32) {
-        if self.peers[rank as usize].standing == Standing::Open {
-            self.close(rank, Standing::Lost);
+        if self.peers[rank as usize].standing == TcpStanding::Open {
+            self.close(rank, TcpStanding::Lost);
         }
     }
 
     /// Whether the peer was lost.
     pub fn has_lost(&self, rank: u32) -> bool {
-        self.peers[rank as usize].standing == Standing::Lost
+        self.peers[rank as usize].standing == TcpStanding::Lost
     }
 
     /// Makes a bell that ends the sleep on the sockets; its number.
@@ -207,11 +207,11 @@ impl TcpDevice {
     /// Those of making a socket.
     pub fn hang_bell(&mut self) -> io::Result<u64> {
         let bell = OwnBell::take()?;
-        self.epoll.add(bell.descriptor(), Watch::Input, token::new(token::BELL, 0, 0))?;
+        self.epoll.add(bell.descriptor(), SocketWatch::Input, token::new(token::BELL, 0, 0))?;
         Ok(self.bell.insert(bell).number())
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TcpCounters {
         self.counters
     }
 
@@ -256,12 +256,12 @@ impl TcpDevice {
     }
 
     /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
-    pub fn sleeper(&self) -> Sleeper {
+    pub fn sleeper(&self) -> TcpSleeper {
         let next_ns = |rank: &u32| self.peers[*rank as usize].dial.as_ref().map(|dial| dial.next_ns());
         let dials = self.dialing.iter().filter_map(next_ns);
         let check = self.peers.iter().any(|peer| peer.link.is_some()).then_some(self.next_check_ns);
         let until_ns = dials.chain(self.reception.deaf_until_ns).chain(check).min();
-        Sleeper::new(self.epoll.clone(), until_ns)
+        TcpSleeper::new(self.epoll.clone(), until_ns)
     }
 
     /// Nothing more goes to or comes from the peer; the next poll says so.
@@ -269,15 +269,15 @@ impl TcpDevice {
         let peer = &mut self.peers[rank as usize];
         let at = peer.address.map_or(String::new(), |address| format!(" ({address})"));
         let story = format!("{}{at} is lost: {why}", peer.title(rank));
-        self.close(rank, Standing::Lost);
+        self.close(rank, TcpStanding::Lost);
         self.told.faults.push(PeerFault::Lost { peer: rank, story });
     }
 
-    fn close(&mut self, rank: u32, standing: Standing) {
+    fn close(&mut self, rank: u32, standing: TcpStanding) {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
-        peer.took_leave |= standing == Standing::Left;
-        (peer.link, peer.dial, peer.output) = (None, None, Output::default());
+        peer.took_leave |= standing == TcpStanding::Left;
+        (peer.link, peer.dial, peer.output) = (None, None, OutputQueue::default());
         for list in [&mut self.linked, &mut self.dialing, &mut self.buffered, &mut self.waiting] {
             list.retain(|other| *other != rank);
         }
@@ -291,17 +291,17 @@ impl TcpDevice {
         self.take_turn(rank, turn)
     }
 
-    fn take_turn(&mut self, rank: u32, turn: Turn) -> bool {
+    fn take_turn(&mut self, rank: u32, turn: LinkTurn) -> bool {
         match turn {
-            Turn::Quiet => return false,
-            Turn::Moved { more: false } => {}
-            Turn::Moved { more: true } => self.buffered.push(rank),
-            Turn::Farewell => self.close(rank, Standing::Left),
+            LinkTurn::Quiet => return false,
+            LinkTurn::Moved { more: false } => {}
+            LinkTurn::Moved { more: true } => self.buffered.push(rank),
+            LinkTurn::Farewell => self.close(rank, TcpStanding::Left),
             // Who hears our farewell closes, and need not say anything more.
-            Turn::Ended(_) if self.leaving => self.close(rank, Standing::Left),
-            Turn::Ended(None) => self.lose(rank, "its connection, so its process, has ended"),
-            Turn::Ended(Some(error)) => self.lose(rank, &format!("its connection has ended: {error}")),
-            Turn::Nonsense(what) => self.lose(rank, &format!("it has sent nonsense: {what}")),
+            LinkTurn::Ended(_) if self.leaving => self.close(rank, TcpStanding::Left),
+            LinkTurn::Ended(None) => self.lose(rank, "its connection, so its process, has ended"),
+            LinkTurn::Ended(Some(error)) => self.lose(rank, &format!("its connection has ended: {error}")),
+            LinkTurn::Nonsense(what) => self.lose(rank, &format!("it has sent nonsense: {what}")),
         }
         true
     }
@@ -335,7 +335,8 @@ impl TcpDevice {
                 continue;
             }
             if std::mem::take(&mut peer.wants_room) {
-                let changed = self.epoll.change(link.socket.raw(), Watch::Input, token::new(token::LINK, 0, rank));
+                let changed =
+                    self.epoll.change(link.socket.raw(), SocketWatch::Input, token::new(token::LINK, 0, rank));
                 debug_assert!(changed.is_ok(), "a socket of the set");
             }
             self.waiting.swap_remove(index);
@@ -391,7 +392,7 @@ impl Device for TcpDevice {
         debug_assert!(length <= INLINE_BYTES);
         // SAFETY: the caller's promise; an empty range may come with any pointer.
         let inline = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
-        self.post(to, Front::new(head, inline, None).bytes(), &[])
+        self.post(to, PacketFront::new(head, inline, None).bytes(), &[])
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
@@ -399,7 +400,7 @@ impl Device for TcpDevice {
         let length = length.min(self.longest(to, head.kind, length));
         // SAFETY: the caller's promise.
         let bulk = unsafe { std::slice::from_raw_parts(data, length) };
-        let front = Front::new(head, &bytes_of(control)[..control.len() * 8], Some(length));
+        let front = PacketFront::new(head, &bytes_of(control)[..control.len() * 8], Some(length));
         self.post(to, well_placed(front, bulk).bytes(), bulk)
     }
 
@@ -428,7 +429,7 @@ impl Device for TcpDevice {
     }
 
     fn has_ended(&self, rank: u32) -> bool {
-        self.peers[rank as usize].standing != Standing::Open
+        self.peers[rank as usize].standing != TcpStanding::Open
     }
 
     fn look_soon(&mut self) {
@@ -439,7 +440,7 @@ impl Device for TcpDevice {
         self.leaving = true;
         for rank in 0..self.peers.len() as u32 {
             let peer = &mut self.peers[rank as usize];
-            if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
+            if peer.standing == TcpStanding::Open && (peer.link.is_some() || !peer.output.is_empty()) {
                 let waits = !peer.output.is_empty();
                 peer.add(&FAREWELL_BYTES, &[]);
                 if !waits {
@@ -453,8 +454,8 @@ impl Device for TcpDevice {
     /// After the farewell, whether anything has not arrived: who closes a connection on which something has come that
     /// was not read takes back what has not arrived yet.
     fn has_output(&self) -> bool {
-        let open = || self.peers.iter().filter(|peer| peer.standing == Standing::Open);
-        let owed = |peer: &Peer| peer.dial.is_some() || peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
+        let open = || self.peers.iter().filter(|peer| peer.standing == TcpStanding::Open);
+        let owed = |peer: &TcpPeer| peer.dial.is_some() || peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
         open().any(|peer| !peer.output.is_empty()) || self.leaving && open().any(owed)
     }
 
@@ -479,7 +480,8 @@ impl Device for TcpDevice {
             if let Some(link) = &peer.link
                 && !std::mem::replace(&mut peer.wants_room, true)
             {
-                let changed = self.epoll.change(link.socket.raw(), Watch::Both, token::new(token::LINK, 0, *rank));
+                let changed =
+                    self.epoll.change(link.socket.raw(), SocketWatch::Both, token::new(token::LINK, 0, *rank));
                 debug_assert!(changed.is_ok(), "a socket of the set");
             }
         }

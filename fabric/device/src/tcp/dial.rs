@@ -7,14 +7,14 @@
 //! Addresses are tried a tenth of a second apart. A rank is given up after 12 seconds, with a line that names each
 //! address and what happened there; sooner where nobody listens any more at any of them.
 
-use super::epoll::{Epoll, Token, Watch};
-use super::socket::{Read, Socket};
+use super::epoll::{Epoll, SocketWatch, Token};
+use super::socket::{Read, TcpSocket};
 use crate::{kernel, sys};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use weft_wire::tcp::record::Session;
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, Nonce, USE, differs};
+use weft_wire::tcp::record::RecordKeys;
+use weft_wire::tcp::{ANSWER_BYTES, Dialling, Key, Nonce, USE, differs};
 
 const MS: u64 = 1_000_000;
 /// The next address is tried after so long without an answer from the ones before.
@@ -57,7 +57,7 @@ pub fn nonce(encrypts: bool) -> io::Result<Nonce> {
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DialStage {
     /// To be tried from then on.
     Waiting {
         from_ns: u64,
@@ -72,13 +72,13 @@ enum Stage {
 struct Attempt {
     address: SocketAddr,
     /// With a nonce of its own, which counts once.
-    call: Call,
-    stage: Stage,
+    call: Dialling,
+    stage: DialStage,
     /// When it was last begun.
     begun_ns: u64,
     /// Unless it waits.
-    socket: Option<Socket>,
-    heard: Heard,
+    socket: Option<TcpSocket>,
+    heard: GreetingBytes,
     failures: u32,
     /// Nobody listens there: so it ended the last time, and since when it has.
     refused: bool,
@@ -88,20 +88,20 @@ struct Attempt {
     is_here: Option<bool>,
     cause: Option<String>,
     /// The keys of the connection, where it is encrypted and both have proven themselves.
-    session: Option<Session>,
+    session: Option<RecordKeys>,
     /// The rank wants otherwise about encryption.
     differs: bool,
 }
 
 /// Bytes of a message of the greeting, as far as they have come.
 #[derive(Default)]
-pub struct Heard {
+pub struct GreetingBytes {
     bytes: Vec<u8>,
 }
 
-impl Heard {
+impl GreetingBytes {
     /// Reads until `N` bytes are there, and not one more; `None` while some are missing.
-    pub fn read<const N: usize>(&mut self, socket: &Socket) -> io::Result<Option<[u8; N]>> {
+    pub fn read<const N: usize>(&mut self, socket: &TcpSocket) -> io::Result<Option<[u8; N]>> {
         let have = self.bytes.len();
         self.bytes.resize(N, 0);
         let read = socket.read(&mut self.bytes[have..]);
@@ -149,11 +149,11 @@ impl Dial {
     pub fn new(from: u32, to: u32, encrypts: bool, addresses: &[SocketAddr], now_ns: u64) -> Self {
         let attempt = |(index, address): (usize, &SocketAddr)| Attempt {
             address: *address,
-            call: Call { from, to, nonce: [0; 16], encrypts },
-            stage: Stage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
+            call: Dialling { from, to, nonce: [0; 16], encrypts },
+            stage: DialStage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
             begun_ns: now_ns,
             socket: None,
-            heard: Heard::default(),
+            heard: GreetingBytes::default(),
             failures: 0,
             refused: false,
             refusals_ns: None,
@@ -186,7 +186,7 @@ impl Dial {
         }
         let notice = (!self.noticed).then_some(self.notice_ns());
         let starts = self.attempts.iter().filter_map(|attempt| match attempt.stage {
-            Stage::Waiting { from_ns } => Some(from_ns),
+            DialStage::Waiting { from_ns } => Some(from_ns),
             _ => None,
         });
         let limit = self.attempts.iter().map(|attempt| attempt.hopeless_ns(self.since_ns)).max().unwrap_or(0);
@@ -201,12 +201,12 @@ impl Dial {
 
     /// Whether the other side may hold one of the connections for the pair's already.
     pub fn is_proven(&self) -> bool {
-        self.attempts.iter().any(|attempt| attempt.stage == Stage::Proven)
+        self.attempts.iter().any(|attempt| attempt.stage == DialStage::Proven)
     }
 
     #[cfg(test)]
     pub fn is_connecting(&self) -> bool {
-        self.attempts.iter().any(|attempt| attempt.stage == Stage::Connecting)
+        self.attempts.iter().any(|attempt| attempt.stage == DialStage::Connecting)
     }
 
     #[cfg(test)]
@@ -226,7 +226,7 @@ impl Dial {
     }
 
     fn is_connected(&self) -> bool {
-        self.attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Greeted | Stage::Proven))
+        self.attempts.iter().any(|attempt| matches!(attempt.stage, DialStage::Greeted | DialStage::Proven))
     }
 
     /// Begins the attempts that are due. `token` names the attempt of an index.
@@ -236,7 +236,7 @@ impl Dial {
         }
         for index in 0..self.attempts.len() {
             let attempt = &mut self.attempts[index];
-            if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
+            if matches!(attempt.stage, DialStage::Waiting { from_ns } if from_ns <= now_ns)
                 && let Err(cause) = attempt.begin(now_ns, epoll, token(index))
             {
                 attempt.refused = is_refusal(&cause);
@@ -274,7 +274,7 @@ impl Dial {
         now_ns: u64,
         epoll: &Epoll,
         token: Token,
-    ) -> Option<(Socket, SocketAddr, Option<Session>)> {
+    ) -> Option<(TcpSocket, SocketAddr, Option<RecordKeys>)> {
         let attempt = self.attempts.get_mut(index)?;
         match attempt.step(key, self.leads, epoll, token) {
             Ok(false) => {
@@ -293,9 +293,9 @@ impl Dial {
 
     fn fail(&mut self, index: usize, cause: String, now_ns: u64) {
         let attempt = &mut self.attempts[index];
-        attempt.stage = Stage::Waiting { from_ns: now_ns + (PAUSE_NS << attempt.failures.min(3)) };
+        attempt.stage = DialStage::Waiting { from_ns: now_ns + (PAUSE_NS << attempt.failures.min(3)) };
         attempt.socket = None;
-        attempt.heard = Heard::default();
+        attempt.heard = GreetingBytes::default();
         attempt.failures += 1;
         attempt.cause = Some(cause);
         let first_ns = attempt.refusals_ns.map_or(now_ns, |(first_ns, _)| first_ns);
@@ -305,7 +305,7 @@ impl Dial {
         }
         // Nobody need wait for this one any more.
         let untried = self.attempts.iter_mut().find(|attempt| attempt.failures == 0);
-        if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
+        if let Some(Attempt { stage: DialStage::Waiting { from_ns }, .. }) = untried {
             *from_ns = now_ns;
         }
         if !self.is_connected()
@@ -322,7 +322,7 @@ impl Attempt {
     fn hopeless_ns(&self, since_ns: u64) -> u64 {
         match self.stage {
             _ if self.failures >= TRIES => since_ns + LIMIT_NS,
-            Stage::Waiting { from_ns } => from_ns.max(since_ns) + LIMIT_NS,
+            DialStage::Waiting { from_ns } => from_ns.max(since_ns) + LIMIT_NS,
             _ => self.begun_ns + LIMIT_NS,
         }
     }
@@ -334,27 +334,27 @@ impl Attempt {
             _ if also_elsewhere => (TRIES, REFUSED_NS),
             _ => return false,
         };
-        let is_over = self.failures >= tries && matches!(self.stage, Stage::Waiting { .. });
+        let is_over = self.failures >= tries && matches!(self.stage, DialStage::Waiting { .. });
         is_over && self.refusals_ns.is_some_and(|(first_ns, last_ns)| last_ns.saturating_sub(first_ns) >= least_ns)
     }
 
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {
         self.begun_ns = now_ns;
         self.call.nonce = nonce(self.call.encrypts)?;
-        let mut socket = Socket::dial(&self.address)?;
-        socket.watch(epoll, Watch::Both, token)?;
-        self.stage = Stage::Connecting;
+        let mut socket = TcpSocket::dial(&self.address)?;
+        socket.watch(epoll, SocketWatch::Both, token)?;
+        self.stage = DialStage::Connecting;
         self.socket = Some(socket);
         Ok(())
     }
 
     fn story(&self) -> String {
         let what = match (self.stage, &self.cause) {
-            (Stage::Greeted, _) => "connected, but nobody has answered our greeting",
-            (Stage::Proven, _) => "connected and greeted",
+            (DialStage::Greeted, _) => "connected, but nobody has answered our greeting",
+            (DialStage::Proven, _) => "connected and greeted",
             (_, Some(cause)) => cause,
-            (Stage::Connecting, None) => "no answer to the request for a connection",
-            (Stage::Waiting { .. }, None) => "not tried yet",
+            (DialStage::Connecting, None) => "no answer to the request for a connection",
+            (DialStage::Waiting { .. }, None) => "not tried yet",
         };
         format!("{}: {what}", self.address)
     }
@@ -364,19 +364,19 @@ impl Attempt {
         let Some(socket) = &self.socket else { return Ok(false) };
         let call = &self.call;
         match self.stage {
-            Stage::Waiting { .. } => Ok(false),
-            Stage::Connecting => {
+            DialStage::Waiting { .. } => Ok(false),
+            DialStage::Connecting => {
                 let error = socket.error();
                 self.refused = error.as_ref().is_some_and(is_refusal);
                 if let Some(error) = error {
                     return Err(error.to_string());
                 }
-                epoll.change(socket.raw(), Watch::Input, token).map_err(|error| error.to_string())?;
+                epoll.change(socket.raw(), SocketWatch::Input, token).map_err(|error| error.to_string())?;
                 send(socket, &call.hello(key))?;
-                self.stage = Stage::Greeted;
+                self.stage = DialStage::Greeted;
                 Ok(false)
             }
-            Stage::Greeted => {
+            DialStage::Greeted => {
                 let Some(answer) = self.heard.read::<ANSWER_BYTES>(socket).map_err(told)? else { return Ok(false) };
                 let Some(nonce) = call.from_answer(&answer, key) else {
                     self.differs = call.with(!call.encrypts).from_answer(&answer, key).is_some();
@@ -386,15 +386,15 @@ impl Attempt {
                     }
                     .to_owned());
                 };
-                self.session = call.encrypts.then(|| Session::of_caller(key, call, &nonce));
+                self.session = call.encrypts.then(|| RecordKeys::of_caller(key, call, &nonce));
                 send(socket, &call.proof(key, &nonce))?;
-                self.stage = Stage::Proven;
+                self.stage = DialStage::Proven;
                 if leads {
                     send(socket, &USE)?;
                 }
                 Ok(leads)
             }
-            Stage::Proven => match self.heard.read::<{ USE.len() }>(socket).map_err(told)? {
+            DialStage::Proven => match self.heard.read::<{ USE.len() }>(socket).map_err(told)? {
                 None => Ok(false),
                 Some(USE) => Ok(true),
                 Some(_) => Err("who answered there does not keep the protocol".to_owned()),
@@ -419,7 +419,7 @@ fn told(error: io::Error) -> String {
 }
 
 /// Sends a short message on a connection on which little has been said, so that it has room.
-pub fn send(socket: &Socket, bytes: &[u8]) -> Result<(), String> {
+pub fn send(socket: &TcpSocket, bytes: &[u8]) -> Result<(), String> {
     match socket.write(&[IoSlice::new(bytes)], false) {
         Ok(count) if count == bytes.len() => Ok(()),
         Ok(_) => Err("no room for a greeting".to_owned()),

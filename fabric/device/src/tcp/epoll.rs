@@ -1,29 +1,29 @@
 //! Which sockets are ready. Nothing waits here except [`Epoll::wait`].
 
-use crate::kernel::{self, Set};
+use crate::kernel::{self, DescriptorSet};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum SocketWatch {
     Input,
     Both,
 }
 
-impl Watch {
+impl SocketWatch {
     fn events(self) -> i16 {
         match self {
-            Watch::Input => libc::POLLIN,
-            Watch::Both => libc::POLLIN | libc::POLLOUT,
+            SocketWatch::Input => libc::POLLIN,
+            SocketWatch::Both => libc::POLLIN | libc::POLLOUT,
         }
     }
 }
 
 /// A set of sockets of which the kernel says which are ready.
 pub struct Epoll {
-    set: Set,
+    set: DescriptorSet,
     /// The process that has made it. One that was forked shares it, and must not change it.
     process: u32,
 }
@@ -33,7 +33,7 @@ pub type Token = u64;
 
 impl Epoll {
     pub fn new() -> io::Result<Self> {
-        Ok(Self { set: Set::new()?, process: kernel::process() })
+        Ok(Self { set: DescriptorSet::new()?, process: kernel::process() })
     }
 
     /// What can be read when something is ready.
@@ -46,11 +46,11 @@ impl Epoll {
     }
 
     /// Watches what is not a [`Socket`] (see [`Socket::watch`]).
-    pub fn add(&self, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
+    pub fn add(&self, descriptor: RawFd, watch: SocketWatch, token: Token) -> io::Result<()> {
         self.set.watch(descriptor, watch.events(), token)
     }
 
-    pub fn change(&self, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
+    pub fn change(&self, descriptor: RawFd, watch: SocketWatch, token: Token) -> io::Result<()> {
         self.set.change(descriptor, watch.events(), token)
     }
 

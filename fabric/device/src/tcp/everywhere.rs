@@ -1,7 +1,7 @@
 //! Sockets on every address of the host, for an interface that opens beside another one. (Those of the first one are made
 //! by who starts the process.)
 
-use super::socket::{Address, name_of, own};
+use super::socket::{KernelAddress, name_of, own};
 use crate::kernel::checked;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -44,7 +44,7 @@ fn bound_to(kind: i32, family: i32, address: &SocketAddr) -> io::Result<OwnedFd>
     // SAFETY: numbers only.
     let socket = own(unsafe { checked(libc::SYS_socket, arguments) }?);
     let (raw, off) = (socket.as_raw_fd() as usize, 0i32);
-    let (address, bytes) = Address::new(address);
+    let (address, bytes) = KernelAddress::new(address);
     // SAFETY: option and address live across the calls, and have these lengths.
     unsafe {
         if family == libc::AF_INET6 {

@@ -3,11 +3,11 @@
 //! Who calls such a process uses the key that this one has told, made anew for the caller; so the key says who calls, and the
 //! numbers in a call are ranks of two jobs. Who calls before we have heard of it is kept waiting until we have.
 
-use super::book::Front;
+use super::book::JobFront;
 use super::device::TcpDevice;
 use super::dial::Dial;
 use super::guest::Guest;
-use super::peer::{Identity, Peer, Place, Tie};
+use super::peer::{PeerIdentity, PeerPlace, TcpPeer, Tie};
 use super::socket;
 use crate::contract::Device;
 use std::io;
@@ -16,8 +16,8 @@ use weft_wire::tcp::{Key, key_of_caller};
 
 impl TcpDevice {
     /// From now on processes of other jobs may call, once they are known.
-    pub fn open_to_others(&mut self, me: Identity, key: Key) {
-        self.badge.front = Some(Front { me, key });
+    pub fn open_to_others(&mut self, me: PeerIdentity, key: Key) {
+        self.badge.front = Some(JobFront { me, key });
     }
 
     /// The port at which we listen.
@@ -32,7 +32,7 @@ impl TcpDevice {
     /// A process of another job, that has told its `key`, becomes a peer: the next one after all that there are.
     /// It is called at once, so that its end is noticed by whoever waits for it. Nothing happens where we are not open to
     /// others.
-    pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
+    pub fn adopt(&mut self, them: PeerIdentity, key: &Key, place: PeerPlace) {
         let Some(front) = &self.badge.front else { return };
         let tie = Tie {
             them,
@@ -40,7 +40,7 @@ impl TcpDevice {
             called: key_of_caller(&front.key, them.world, them.rank),
             leads: front.me < them,
         };
-        let mut peer = Peer::new(place);
+        let mut peer = TcpPeer::new(place);
         peer.tie = Some(Box::new(tie));
         self.peers.push(peer);
         for index in 0..self.reception.guests.len() {

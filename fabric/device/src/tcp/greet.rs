@@ -3,19 +3,19 @@
 use super::book::Book;
 use super::device::{TcpDevice, token};
 use super::dial::{Due, send};
-use super::epoll::Watch;
+use super::epoll::SocketWatch;
 use super::everywhere;
-use super::guest::{Guest, Step};
-use super::link::Link;
-use super::peer::Standing;
+use super::guest::{Guest, GuestStep};
+use super::link::TcpLink;
+use super::peer::TcpStanding;
 use super::reception::SILENT_GUESTS;
-use super::socket::Socket;
+use super::socket::TcpSocket;
 use crate::sys;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use weft_wire::tcp::record::Session;
-use weft_wire::tcp::{Call, FAREWELL_BYTES, USE};
+use weft_wire::tcp::record::RecordKeys;
+use weft_wire::tcp::{Dialling, FAREWELL_BYTES, USE};
 
 /// Connections that are taken in one look.
 const ACCEPTS: usize = 16;
@@ -97,7 +97,7 @@ impl TcpDevice {
         let mut at = 0;
         for _ in 0..ACCEPTS {
             let Some(listener) = self.reception.listeners.get(at) else { break };
-            match Socket::accept(listener) {
+            match TcpSocket::accept(listener) {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => at += 1,
                 Err(error) => {
@@ -119,7 +119,7 @@ impl TcpDevice {
     fn listen(&mut self) {
         let token = token::new(token::LISTENER, 0, 0);
         for listener in &self.reception.listeners {
-            if self.epoll.add(listener.as_raw_fd(), Watch::Input, token).is_err() {
+            if self.epoll.add(listener.as_raw_fd(), SocketWatch::Input, token).is_err() {
                 self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
             }
         }
@@ -132,7 +132,7 @@ impl TcpDevice {
     pub fn open_widely(&mut self) -> io::Result<u16> {
         let (listener, port) = everywhere::listener()?;
         sys::set_nonblocking(&listener)?;
-        self.epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
+        self.epoll.add(listener.as_raw_fd(), SocketWatch::Input, token::new(token::LISTENER, 0, 0))?;
         self.reception.listeners.push(listener);
         Ok(port)
     }
@@ -149,7 +149,7 @@ impl TcpDevice {
         }
     }
 
-    fn admit(&mut self, mut socket: Socket) {
+    fn admit(&mut self, mut socket: TcpSocket) {
         if let Some(oldest) = self.reception.oldest_of_many() {
             self.turn_away(oldest);
             if !std::mem::replace(&mut self.reception.said_crowded, true) {
@@ -160,7 +160,7 @@ impl TcpDevice {
             }
         }
         let index = self.reception.free_place();
-        if socket.watch(&self.epoll, Watch::Input, token::new(token::GUEST, 0, index as u32)).is_ok() {
+        if socket.watch(&self.epoll, SocketWatch::Input, token::new(token::GUEST, 0, index as u32)).is_ok() {
             self.reception.guests[index] = Some(Guest::new(socket, sys::now_ns()));
         }
     }
@@ -182,16 +182,16 @@ impl TcpDevice {
     fn hear(
         &mut self,
         index: usize,
-        hear: impl FnOnce(&mut Guest, &Book, &mut dyn FnMut(&Call) -> bool) -> Step,
+        hear: impl FnOnce(&mut Guest, &Book, &mut dyn FnMut(&Dialling) -> bool) -> GuestStep,
     ) -> bool {
         let Some(guest) = self.reception.guests.get_mut(index).and_then(Option::as_mut) else { return false };
         let heard = &mut self.reception.heard_calls;
         let book = Book { badge: &self.badge, peers: &self.peers };
         match hear(guest, &book, &mut |call| heard.insert((call.from, call.nonce))) {
-            Step::Waiting => {}
-            Step::Gone => self.reception.guests[index] = None,
-            Step::Stranger => self.turn_away(index),
-            Step::Rank(rank, session) => {
+            GuestStep::Waiting => {}
+            GuestStep::Gone => self.reception.guests[index] = None,
+            GuestStep::Stranger => self.turn_away(index),
+            GuestStep::Rank(rank, session) => {
                 let socket = self.reception.guests[index].take().map(Guest::into_socket);
                 if let Some(socket) = socket.filter(|socket| !self.leads(rank) || self.choose(rank, socket)) {
                     self.establish(rank, socket, None, session);
@@ -202,23 +202,23 @@ impl TcpDevice {
     }
 
     /// As the lower rank of a pair: whether this connection is to be the pair's, which the other side is then told.
-    fn choose(&mut self, rank: u32, socket: &Socket) -> bool {
+    fn choose(&mut self, rank: u32, socket: &TcpSocket) -> bool {
         let peer = &self.peers[rank as usize];
-        peer.link.is_none() && peer.standing == Standing::Open && send(socket, &USE).is_ok()
+        peer.link.is_none() && peer.standing == TcpStanding::Open && send(socket, &USE).is_ok()
     }
 
     /// Both sides know that this is the connection of the pair.
-    fn establish(&mut self, rank: u32, socket: Socket, address: Option<SocketAddr>, session: Option<Session>) {
+    fn establish(&mut self, rank: u32, socket: TcpSocket, address: Option<SocketAddr>, session: Option<RecordKeys>) {
         let peer = &mut self.peers[rank as usize];
-        let watched = self.epoll.change(socket.raw(), Watch::Input, token::new(token::LINK, 0, rank));
-        if peer.link.is_some() || peer.standing != Standing::Open || watched.is_err() {
+        let watched = self.epoll.change(socket.raw(), SocketWatch::Input, token::new(token::LINK, 0, rank));
+        if peer.link.is_some() || peer.standing != TcpStanding::Open || watched.is_err() {
             return;
         }
         peer.address = address.or_else(|| socket.peer());
         #[cfg(test)]
         self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
         socket.check_path();
-        let mut link = Box::new(Link::new(socket, session));
+        let mut link = Box::new(TcpLink::new(socket, session));
         if let Some(sealed) = &mut link.sealed {
             // What waits was posted before there was a key.
             peer.output = sealed.records_of(&peer.output);

@@ -1,14 +1,14 @@
 //! The connection of a pair once both ranks have proven themselves: packets out of received bytes.
 
 use super::sealed::Sealed;
-use super::socket::{Read, Socket};
+use super::socket::{Read, TcpSocket};
 use crate::contract::{Foreign, Packet, Sink, words_of};
-use crate::copying::{Buffer, PAGE_BYTES, is_slow_for_the_kernel};
+use crate::copying::{CopyBuffer, PAGE_BYTES, is_slow_for_the_kernel};
 use crate::sync::AtomicU64;
 use std::io;
 use weft_wire::cell::{Head, Kind};
-use weft_wire::tcp::record::{MOST_BYTES, Session};
-use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
+use weft_wire::tcp::record::{MOST_BYTES, RecordKeys};
+use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET, TcpFrame};
 
 /// Bytes that are received before they are handed on: a packet of the largest kind that is handed on whole and has come in part, and
 /// room for as much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
@@ -22,7 +22,7 @@ const PACKETS_PER_TURN: usize = 64;
 
 /// How a turn has ended.
 #[derive(Debug)]
-pub enum Turn {
+pub enum LinkTurn {
     /// Nothing was there.
     Quiet,
     /// Packets were handed on; if `more`, whole ones are still in the buffer.
@@ -36,9 +36,9 @@ pub enum Turn {
 }
 
 /// The receiving side of a connection.
-pub struct Link {
-    pub socket: Socket,
-    buffer: Buffer,
+pub struct TcpLink {
+    pub socket: TcpSocket,
+    buffer: CopyBuffer,
     /// What has been received and not handed on.
     from: usize,
     to: usize,
@@ -52,12 +52,12 @@ pub struct Link {
     pub sealed: Option<Box<Sealed>>,
 }
 
-impl Link {
-    pub fn new(socket: Socket, session: Option<Session>) -> Self {
+impl TcpLink {
+    pub fn new(socket: TcpSocket, session: Option<RecordKeys>) -> Self {
         let sealed = session.map(|session| Box::new(Sealed::new(&session)));
         Self {
             socket,
-            buffer: Buffer::new(BUFFER_BYTES),
+            buffer: CopyBuffer::new(BUFFER_BYTES),
             from: 0,
             to: 0,
             rest: 0,
@@ -68,7 +68,7 @@ impl Link {
     }
 
     /// Takes in what has arrived and hands its packets on as those of `peer`.
-    pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
+    pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> LinkTurn {
         if let Some(turn) = self.receive_in_place(peer, sink) {
             return turn;
         }
@@ -84,23 +84,23 @@ impl Link {
                 self.to += if self.sealed.is_none() { count } else { 0 };
                 match self.hand_on(peer, sink) {
                     // What follows is there already, mostly.
-                    turn @ Turn::Moved { more: false } if peeks && count == PEEK_BYTES => {
+                    turn @ LinkTurn::Moved { more: false } if peeks && count == PEEK_BYTES => {
                         let follows = self.receive_in_place(peer, sink);
-                        follows.filter(|follows| !matches!(follows, Turn::Quiet)).unwrap_or(turn)
+                        follows.filter(|follows| !matches!(follows, LinkTurn::Quiet)).unwrap_or(turn)
                     }
                     turn => turn,
                 }
             }
-            Ok(Read::Nothing) => Turn::Quiet,
-            Ok(Read::End) => Turn::Ended(None),
-            Err(error) => Turn::Ended(Some(error)),
+            Ok(Read::Nothing) => LinkTurn::Quiet,
+            Ok(Read::End) => LinkTurn::Ended(None),
+            Err(error) => LinkTurn::Ended(Some(error)),
         }
     }
 
     /// Receives more of a bulk payload where that is to go, which saves a copy of it, and the beginning of the next packet; `None`
     /// where that cannot be. Not where the kernel's copy would be a slow one: its bytes lie in their pages as those before lie in
     /// ours.
-    fn receive_in_place<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Option<Turn> {
+    fn receive_in_place<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Option<LinkTurn> {
         if self.rest == 0 || self.from < self.to || self.sealed.is_some() || self.is_kept_out {
             return None;
         }
@@ -114,19 +114,19 @@ impl Link {
         let behind = if bytes == self.rest { PEEK_BYTES } else { 0 };
         let count = match self.socket.read_into(&room, bytes, &mut self.buffer[start..start + behind]) {
             Ok(Read::Bytes(count)) => count,
-            Ok(Read::Nothing) => return Some(Turn::Quiet),
-            Ok(Read::End) => return Some(Turn::Ended(None)),
+            Ok(Read::Nothing) => return Some(LinkTurn::Quiet),
+            Ok(Read::End) => return Some(LinkTurn::Ended(None)),
             // Not mapped, or watched by the program, which notices when we write there.
             Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
                 self.is_kept_out = true;
                 return None;
             }
-            Err(error) => return Some(Turn::Ended(Some(error))),
+            Err(error) => return Some(LinkTurn::Ended(Some(error))),
         };
         let there = count.min(bytes);
         // SAFETY: the bytes are there, and outlive the call.
         if let Err(what) = self.hand_on_rest(peer, unsafe { Foreign::new(at, there) }, sink) {
-            return Some(Turn::Nonsense(what));
+            return Some(LinkTurn::Nonsense(what));
         }
         let end = (self.to + there) % PAGE_BYTES;
         (self.from, self.to) = (end, end + count - there);
@@ -183,20 +183,20 @@ impl Link {
     }
 
     /// Hands on packets that are in the buffer.
-    pub fn hand_on<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
+    pub fn hand_on<S: Sink>(&mut self, peer: u32, sink: &mut S) -> LinkTurn {
         for _ in 0..PACKETS_PER_TURN {
             match self.hand_on_next(peer, sink) {
                 Ok(None) => {}
                 Ok(Some(end)) => return end,
-                Err(what) => return Turn::Nonsense(what),
+                Err(what) => return LinkTurn::Nonsense(what),
             }
         }
-        Turn::Moved { more: true }
+        LinkTurn::Moved { more: true }
     }
 
     /// Hands on the next packet, or what is there of it; how the turn ends, if it does.
-    fn hand_on_next<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Result<Option<Turn>, &'static str> {
-        const OVER: Turn = Turn::Moved { more: false };
+    fn hand_on_next<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Result<Option<LinkTurn>, &'static str> {
+        const OVER: LinkTurn = LinkTurn::Moved { more: false };
         let bytes = &self.buffer[self.from..self.to];
         if self.rest > 0 {
             let there = self.rest.min(bytes.len());
@@ -208,13 +208,13 @@ impl Link {
             self.from += there;
             return self.hand_on_rest(peer, part, sink).map(|()| None);
         }
-        let (claim, inline_at, bulk) = match Frame::decode(bytes)? {
-            Frame::Packet { claim, inline_at, bulk } => (claim, inline_at, bulk),
-            Frame::Begun { claim, inline_at, bulk } if claim.head.kind.is_streamed() && bytes.len() > bulk.at => {
+        let (claim, inline_at, bulk) = match TcpFrame::decode(bytes)? {
+            TcpFrame::Packet { claim, inline_at, bulk } => (claim, inline_at, bulk),
+            TcpFrame::Begun { claim, inline_at, bulk } if claim.head.kind.is_streamed() && bytes.len() > bulk.at => {
                 (claim, inline_at, Some(bulk))
             }
-            Frame::Farewell => return Ok(Some(Turn::Farewell)),
-            Frame::Begun { .. } | Frame::Partial { .. } => return Ok((!self.open_next()?).then_some(OVER)),
+            TcpFrame::Farewell => return Ok(Some(LinkTurn::Farewell)),
+            TcpFrame::Begun { .. } | TcpFrame::Partial { .. } => return Ok((!self.open_next()?).then_some(OVER)),
         };
         let inline = &bytes[inline_at..inline_at + claim.inline_bytes as usize];
         let end = bulk.map_or(inline_at + inline.len(), |bulk| bulk.end());

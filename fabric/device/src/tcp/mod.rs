@@ -5,7 +5,7 @@
 //! That keeps out whoever finds the port: other jobs, other users, scanners. It does not keep out who sits between the
 //! hosts and can change what passes, for the packets themselves carry no proof; unless the job is encrypted ([`sealed`]).
 //!
-//! Nothing here waits but [`Sleeper::sleep`]. What the kernel has no room for is kept, up to a bound, and then posts are
+//! Nothing here waits but [`TcpSleeper::sleep`]. What the kernel has no room for is kept, up to a bound, and then posts are
 //! refused. A look at the sockets is a system call, so not every poll takes one: see [`look`].
 
 mod book;
@@ -31,8 +31,8 @@ mod tests;
 pub use device::TcpDevice;
 pub use everywhere::everywhere;
 pub use look::Look;
-pub use peer::{Identity, Place};
-pub use sleep::Sleeper;
+pub use peer::{PeerIdentity, PeerPlace};
+pub use sleep::TcpSleeper;
 pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.

@@ -1,9 +1,9 @@
 //! Bytes that a socket had no room for yet, or that have no socket yet.
 
-use super::socket::Socket;
+use super::socket::TcpSocket;
 use crate::copying;
 use std::io::{self, IoSlice};
-use weft_wire::tcp::{FRONT_BYTES, Front, LARGEST_PACKET, LARGEST_STREAMED};
+use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET, LARGEST_STREAMED, PacketFront};
 
 /// Posts are refused if more than so many bytes would wait, which is how a receiver that does not keep up slows its senders down.
 const LIMIT_BYTES: usize = LARGEST_PACKET + SHORT_BYTES;
@@ -22,13 +22,13 @@ pub(super) struct Company {
 
 /// A queue of bytes.
 #[derive(Default)]
-pub struct Output {
+pub struct OutputQueue {
     bytes: Vec<u8>,
     /// So many of them have left.
     gone: usize,
 }
 
-impl Output {
+impl OutputQueue {
     pub fn is_empty(&self) -> bool {
         self.gone == self.bytes.len()
     }
@@ -57,7 +57,7 @@ impl Output {
     }
 
     /// Sends what there is room for; true if anything has left.
-    pub fn flush(&mut self, socket: &Socket) -> io::Result<bool> {
+    pub fn flush(&mut self, socket: &TcpSocket) -> io::Result<bool> {
         if self.is_empty() {
             return Ok(false);
         }
@@ -78,7 +78,7 @@ const LONG_BYTES: usize = 4096;
 
 /// The front of a packet with this bulk payload, with a gap where the kernel would be slow to copy that otherwise: it
 /// keeps the bytes of a call from the beginning of a page on, unless some of the last are not gone.
-pub(super) fn well_placed(front: Front, bulk: &[u8]) -> Front {
+pub(super) fn well_placed(front: PacketFront, bulk: &[u8]) -> PacketFront {
     if bulk.len() < LONG_BYTES {
         return front;
     }

@@ -1,14 +1,14 @@
 //! What is known of a peer.
 
 use super::dial::Dial;
-use super::link::Link;
-use super::output::Output;
+use super::link::TcpLink;
+use super::output::OutputQueue;
 use std::net::SocketAddr;
 use weft_wire::tcp::Key;
 
 /// Where a peer is waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct PeerPlace {
     /// The name of its host, for people.
     pub host: String,
     /// Where it may be reached, in the order in which that is tried.
@@ -17,7 +17,7 @@ pub struct Place {
 
 /// A process among those of all jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
+pub struct PeerIdentity {
     /// The job.
     pub world: u64,
     pub rank: u32,
@@ -25,7 +25,7 @@ pub struct Identity {
 
 /// What a pair of processes of two jobs needs to find each other.
 pub(super) struct Tie {
-    pub them: Identity,
+    pub them: PeerIdentity,
     /// Of our calls, and of theirs.
     pub calling: Key,
     pub called: Key,
@@ -35,7 +35,7 @@ pub(super) struct Tie {
 
 /// What a peer may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum TcpStanding {
     Open,
     /// It has taken its leave.
     Left,
@@ -51,16 +51,16 @@ pub(super) enum Lately {
     Held,
 }
 
-pub(super) struct Peer {
-    pub place: Place,
-    pub standing: Standing,
+pub(super) struct TcpPeer {
+    pub place: PeerPlace,
+    pub standing: TcpStanding,
     /// It has said farewell, whatever has become of it then.
     pub took_leave: bool,
-    pub link: Option<Box<Link>>,
+    pub link: Option<Box<TcpLink>>,
     /// Where the link leads.
     pub address: Option<SocketAddr>,
     pub dial: Option<Box<Dial>>,
-    pub output: Output,
+    pub output: OutputQueue,
     /// The link is watched for room as well.
     pub wants_room: bool,
     /// It could not be reached when nothing was posted.
@@ -70,16 +70,16 @@ pub(super) struct Peer {
     pub tie: Option<Box<Tie>>,
 }
 
-impl Peer {
-    pub fn new(place: Place) -> Self {
+impl TcpPeer {
+    pub fn new(place: PeerPlace) -> Self {
         Self {
             place,
-            standing: Standing::Open,
+            standing: TcpStanding::Open,
             took_leave: false,
             link: None,
             address: None,
             dial: None,
-            output: Output::default(),
+            output: OutputQueue::default(),
             wants_room: false,
             unreached: false,
             lately: Lately::Nothing,

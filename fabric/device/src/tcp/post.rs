@@ -4,7 +4,7 @@
 //! for. [`super::link`] hands them on as they come.
 
 use super::device::TcpDevice;
-use super::peer::{Lately, Standing};
+use super::peer::{Lately, TcpStanding};
 use crate::contract::Posted;
 use std::io::IoSlice;
 use weft_wire::cell::Kind;
@@ -16,7 +16,7 @@ impl TcpDevice {
     /// Posts a packet: what stands before its bulk payload, and that.
     pub(super) fn post(&mut self, to: u32, front: &[u8], bulk: &[u8]) -> Posted {
         let peer = &mut self.peers[to as usize];
-        if peer.standing != Standing::Open {
+        if peer.standing != TcpStanding::Open {
             return self.refuse(to);
         }
         let bytes = front.len() + bulk.len();
@@ -82,7 +82,7 @@ impl TcpDevice {
     /// A post to a peer that takes nothing any more.
     #[cold]
     fn refuse(&mut self, to: u32) -> Posted {
-        if self.peers[to as usize].standing == Standing::Left {
+        if self.peers[to as usize].standing == TcpStanding::Left {
             self.lose(to, "it has left the job, and takes no messages any more");
         }
         Posted::Full

@@ -1,32 +1,32 @@
 //! What a connection needs that is encrypted: records out of what is sent, and what was sent out of records.
 
-use super::output::Output;
-use super::socket::{Read, Socket};
-use crate::copying::Buffer;
+use super::output::OutputQueue;
+use super::socket::{Read, TcpSocket};
+use crate::copying::CopyBuffer;
 use std::io;
-use weft_wire::tcp::record::{LONGEST, MOST_BYTES, Opening, Sealing, Session};
+use weft_wire::tcp::record::{LONGEST, MOST_BYTES, RecordKeys, RecordOpening, Sealing};
 
 /// Bytes of records that are received before they are decrypted: a whole one, and as much again.
 const BUFFER_BYTES: usize = 2 * LONGEST;
 
 pub struct Sealed {
     sealing: Sealing,
-    opening: Opening,
+    opening: RecordOpening,
     /// The record that is being sent.
     record: Vec<u8>,
     /// What has been received and not decrypted.
-    buffer: Buffer,
+    buffer: CopyBuffer,
     from: usize,
     to: usize,
 }
 
 impl Sealed {
-    pub fn new(session: &Session) -> Self {
+    pub fn new(session: &RecordKeys) -> Self {
         Self {
             sealing: Sealing::new(&session.sends),
-            opening: Opening::new(&session.receives),
+            opening: RecordOpening::new(&session.receives),
             record: Vec::new(),
-            buffer: Buffer::new(BUFFER_BYTES),
+            buffer: CopyBuffer::new(BUFFER_BYTES),
             from: 0,
             to: 0,
         }
@@ -40,8 +40,8 @@ impl Sealed {
     }
 
     /// What waits to be sent, in records. Nothing of it has been sent.
-    pub fn records_of(&mut self, waiting: &Output) -> Output {
-        let mut records = Output::default();
+    pub fn records_of(&mut self, waiting: &OutputQueue) -> OutputQueue {
+        let mut records = OutputQueue::default();
         for piece in waiting.bytes().chunks(MOST_BYTES) {
             records.add(self.record_of(piece, &[]));
         }
@@ -49,7 +49,7 @@ impl Sealed {
     }
 
     /// Takes in what has arrived.
-    pub fn read(&mut self, socket: &Socket) -> io::Result<Read> {
+    pub fn read(&mut self, socket: &TcpSocket) -> io::Result<Read> {
         if self.from == self.to {
             (self.from, self.to) = (0, 0);
         } else if self.buffer.len() - self.from < LONGEST {
@@ -69,7 +69,7 @@ impl Sealed {
     /// It is not what was sent.
     pub fn open_next(&mut self, room: &mut [u8]) -> Result<usize, &'static str> {
         let bytes = &mut self.buffer[self.from..self.to];
-        let needed = Opening::needed(bytes)?;
+        let needed = RecordOpening::needed(bytes)?;
         let Some(record) = bytes.get_mut(..needed).filter(|record| record.len() > 4) else { return Ok(0) };
         let piece = self.opening.open(record)?;
         room.get_mut(..piece.len()).ok_or("more of a packet than one has")?.copy_from_slice(piece);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Sleeps on the sockets and the bell.
-pub struct Sleeper {
+pub struct TcpSleeper {
     epoll: Arc<Epoll>,
     /// Something is to be done then.
     until_ns: Option<u64>,
 }
 
-impl Sleeper {
+impl TcpSleeper {
     pub(super) fn new(epoll: Arc<Epoll>, until_ns: Option<u64>) -> Self {
         Self { epoll, until_ns }
     }

@@ -1,7 +1,7 @@
 //! Sockets, each call in its thinnest safe form; none of them waits.
 
-use super::epoll::{Epoll, Token, Watch};
-use crate::contract::Room;
+use super::epoll::{Epoll, SocketWatch, Token};
+use crate::contract::ReceiveRoom;
 use crate::kernel::{self, checked};
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// The kernel's form of an address, of either family.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) union Address {
+pub(crate) union KernelAddress {
     v4: libc::sockaddr_in,
     v6: libc::sockaddr_in6,
     family: libc::sa_family_t,
 }
 
-impl Address {
+impl KernelAddress {
     pub(crate) fn new(address: &SocketAddr) -> (Self, usize) {
         let port = address.port().to_be();
         match address.ip() {
@@ -60,7 +60,7 @@ impl Address {
 }
 
 /// A connected socket, or one on its way to be.
-pub struct Socket {
+pub struct TcpSocket {
     descriptor: OwnedFd,
     /// The set that watches it.
     set: Option<Arc<Epoll>>,
@@ -119,7 +119,7 @@ fn unless_full(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-impl Socket {
+impl TcpSocket {
     fn new(descriptor: usize) -> Self {
         let socket = Self { descriptor: own(descriptor), set: None };
         socket.prepare();
@@ -127,7 +127,7 @@ impl Socket {
     }
 
     /// Has a set watch this socket, until it is dropped.
-    pub fn watch(&mut self, set: &Arc<Epoll>, watch: Watch, token: Token) -> io::Result<()> {
+    pub fn watch(&mut self, set: &Arc<Epoll>, watch: SocketWatch, token: Token) -> io::Result<()> {
         set.add(self.raw(), watch, token)?;
         self.set = Some(set.clone());
         Ok(())
@@ -240,7 +240,7 @@ impl Socket {
     }
 
     /// Receives the first `bytes` into memory of somebody else's, which has room for them, and what comes behind into `rest`.
-    pub fn read_into(&self, room: &Room<'_>, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
+    pub fn read_into(&self, room: &ReceiveRoom<'_>, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
         debug_assert!((1..=room.bytes()).contains(&bytes));
         let mut parts = [
             libc::iovec { iov_base: room.at().cast(), iov_len: bytes },
@@ -298,7 +298,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for TcpSocket {
     /// A process that was forked holds the connection as well, without knowing of it, and with that closing alone neither
     /// ends the watch nor tells the other side.
     fn drop(&mut self) {
@@ -317,7 +317,7 @@ impl Drop for Socket {
 pub fn begin(address: &SocketAddr) -> io::Result<OwnedFd> {
     let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let socket = OwnedFd::from(kernel::socket(domain, libc::SOCK_STREAM)?);
-    let (name, length) = Address::new(address);
+    let (name, length) = KernelAddress::new(address);
     let at = (&raw const name) as usize;
     // SAFETY: the address lives across the call.
     match unsafe { checked(libc::SYS_connect, [socket.as_raw_fd() as usize, at, length, 0, 0, 0]) } {
@@ -333,8 +333,8 @@ pub fn name_of(socket: RawFd) -> Option<SocketAddr> {
 
 fn ask_name(socket: RawFd, call: libc::c_long) -> Option<SocketAddr> {
     // SAFETY: plain numbers, for which zero is a value.
-    let mut name: Address = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<Address>() as u32;
+    let mut name: KernelAddress = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<KernelAddress>() as u32;
     let (at, length_at) = ((&raw mut name) as usize, (&raw mut length) as usize);
     // SAFETY: both places are valid and ours across the call.
     let asked = unsafe { checked(call, [socket as usize, at, length_at, 0, 0, 0]) };
@@ -376,7 +376,7 @@ mod tests {
     fn addresses_survive_the_kernel() {
         for text in ["127.0.0.1:80", "10.1.2.3:65535", "[::1]:7", "[fe80::1]:443"] {
             let address: SocketAddr = text.parse().expect("an address");
-            assert_eq!(Address::new(&address).0.read(), Some(address));
+            assert_eq!(KernelAddress::new(&address).0.read(), Some(address));
         }
     }
 
@@ -394,7 +394,7 @@ mod tests {
     fn a_connection_inside_a_cluster_is_not_left_to_bbr() {
         let has = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let dialled = Socket::dial(&listener.local_addr().expect("bound")).expect("begun");
+        let dialled = TcpSocket::dial(&listener.local_addr().expect("bound")).expect("begun");
         let mut accepted = listener.accept().expect("a connection").0;
         dialled.set_congestion_control("reno").expect("allowed to everybody, unless it was forbidden");
         dialled.check_path();
@@ -420,11 +420,11 @@ mod tests {
         let mut ready = Vec::new();
         set.wait(&mut ready, Some(Duration::ZERO));
         assert_eq!(ready, []);
-        let mut dialled = Socket::dial(&address).expect("begun");
-        dialled.watch(&set, Watch::Both, 5).expect("added");
+        let mut dialled = TcpSocket::dial(&address).expect("begun");
+        dialled.watch(&set, SocketWatch::Both, 5).expect("added");
         set.wait(&mut ready, None);
         assert_eq!((&ready[..], dialled.error().is_none()), (&[5][..], true));
-        let accepted = Socket::accept(&listener).expect("no error").expect("one waits");
+        let accepted = TcpSocket::accept(&listener).expect("no error").expect("one waits");
         assert_eq!(dialled.peer(), Some(address));
         assert_eq!(dialled.write(&[IoSlice::new(b"ab"), IoSlice::new(b"c")], false).expect("sent"), 3);
         let mut bytes = [0; 8];
@@ -444,12 +444,12 @@ mod tests {
     #[test]
     fn a_port_without_a_listener_is_an_error_with_a_name() {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-        let error = match Socket::dial(&free) {
+        let error = match TcpSocket::dial(&free) {
             Err(error) => error,
             Ok(socket) => {
                 let set = Arc::new(Epoll::new().expect("a set"));
                 let mut socket = socket;
-                socket.watch(&set, Watch::Both, 0).expect("added");
+                socket.watch(&set, SocketWatch::Both, 0).expect("added");
                 set.wait(&mut Vec::new(), None);
                 socket.error().expect("refused")
             }
@@ -463,8 +463,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let set = Arc::new(Epoll::new().expect("a set"));
-        let mut ours = Socket::dial(&address).expect("begun");
-        ours.watch(&set, Watch::Both, 5).expect("added");
+        let mut ours = TcpSocket::dial(&address).expect("begun");
+        ours.watch(&set, SocketWatch::Both, 5).expect("added");
         let (mut far, _) = listener.accept().expect("one waits");
         let held = ours.descriptor.try_clone().expect("a second descriptor");
         drop(ours);

@@ -2,7 +2,7 @@
 
 use super::dial::{Dial, Due};
 use super::epoll::Epoll;
-use super::{Place, TcpDevice};
+use super::{PeerPlace, TcpDevice};
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_wire::cell::{Head, Kind};
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, LARGEST_PACKET, LARGEST_STREAMED, USE};
+use weft_wire::tcp::{ANSWER_BYTES, Dialling, Key, LARGEST_PACKET, LARGEST_STREAMED, USE};
 
 const KEY: Key = *b"a key of the job";
 /// Longer than any scheduling.
@@ -35,9 +35,9 @@ impl Sink for Got {
     }
 }
 
-fn listeners(count: u32) -> (Vec<TcpListener>, Vec<Place>) {
+fn listeners(count: u32) -> (Vec<TcpListener>, Vec<PeerPlace>) {
     let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let place = |(rank, listener): (usize, &TcpListener)| Place {
+    let place = |(rank, listener): (usize, &TcpListener)| PeerPlace {
         host: format!("host{rank}"),
         addresses: vec![listener.local_addr().expect("bound")],
     };
@@ -237,7 +237,7 @@ fn who_is_not_of_the_job_is_counted_and_keeps_nobody_waiting() {
         stream.write_all(bytes).expect("sent");
         stream
     };
-    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
+    let call = Dialling { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let mut others = vec![says(&[b'x'; 200]), says(&call.hello(b"another job key!"))];
     drop(TcpStream::connect(at).expect("connected"));
     // One that repeats what it has heard of a rank gets an answer, and can do nothing with it.
@@ -265,7 +265,7 @@ fn who_repeats_a_whole_greeting_is_turned_away() {
     let at = places[0].addresses[0];
     let listener = OwnedFd::from(listeners.remove(0));
     let mut device = TcpDevice::new(0, KEY, listener, places, true).expect("a device");
-    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
+    let call = Dialling { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let mut replay = TcpStream::connect(at).expect("connected");
     replay.write_all(&call.hello(&KEY)).expect("sent");
     replay.write_all(&call.proof(&KEY, &[9; 16])).expect("sent");
@@ -405,7 +405,7 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     until(&mut net, &mut got, |got| got[1].tags.len() == 1);
     // Rank 0 knows the key, and is a rogue.
     let mut rogue = TcpStream::connect(net[1].peers[1].place.addresses[0]).expect("connected");
-    let call = Call { from: 0, to: 1, nonce: [3; 16], encrypts: false };
+    let call = Dialling { from: 0, to: 1, nonce: [3; 16], encrypts: false };
     rogue.write_all(&call.hello(&KEY)).expect("sent");
     rogue.set_nonblocking(true).expect("set");
     let mut answer = [0; ANSWER_BYTES];

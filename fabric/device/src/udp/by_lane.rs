@@ -1,6 +1,6 @@
 //! Datagrams that go by a lane instead of the socket, to those from whom a believed one has come by it.
 
-use crate::xdp::{Ends, Lane, Route};
+use crate::xdp::{Ends, Lane, LaneRoute};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddr;
@@ -16,15 +16,15 @@ pub struct ByLane {
     lane: Lane,
     /// Otherwise it is received from only.
     sends: bool,
-    ways: HashMap<SocketAddr, Way, BuildHasherDefault<Mixed>>,
+    ways: HashMap<SocketAddr, LaneWay, BuildHasherDefault<AddressMix>>,
 }
 
 /// Mixes the few words of an address, several times as fast as the usual way, which is for keys that an enemy chooses. Here
 /// are addresses of which something believed has come, of ranks of the job.
 #[derive(Default)]
-struct Mixed(u64);
+struct AddressMix(u64);
 
-impl Hasher for Mixed {
+impl Hasher for AddressMix {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(8) {
@@ -64,14 +64,14 @@ impl Hasher for Mixed {
 /// 2^64 by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-struct Way {
-    route: Route,
+struct LaneWay {
+    route: LaneRoute,
     heard_ns: u64,
     /// The lane carries the largest datagram that goes there.
     fits: bool,
 }
 
-impl Way {
+impl LaneWay {
     fn is_trusted(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.heard_ns) <= TRUSTED_NS
     }
@@ -130,7 +130,7 @@ impl ByLane {
             }
         });
         if let Some(ends) = learned {
-            let route = Route::learn(&ends);
+            let route = LaneRoute::learn(&ends);
             let fits = lane.largest_payload(&route) >= super::largest_datagram(&ends.from);
             if ways.len() >= MOST_WAYS {
                 ways.retain(|_, way| way.is_trusted(now_ns));
@@ -138,7 +138,7 @@ impl ByLane {
             if ways.len() >= MOST_WAYS {
                 ways.clear();
             }
-            ways.insert(ends.from, Way { route, heard_ns: now_ns, fits });
+            ways.insert(ends.from, LaneWay { route, heard_ns: now_ns, fits });
         }
         any > 0
     }

@@ -1,6 +1,6 @@
 //! Memory for what one look receives.
 
-use crate::copying::Buffer;
+use crate::copying::CopyBuffer;
 use std::net::SocketAddr;
 
 /// Bytes of a slot: as much as the kernel puts together.
@@ -17,7 +17,7 @@ struct Note {
 /// Slots, each for one datagram, or for several of one sender that the kernel has put together. Memory that is never
 /// written to costs nothing.
 pub struct Inbox {
-    bytes: Buffer,
+    bytes: CopyBuffer,
     notes: [Note; Inbox::SLOTS],
 }
 
@@ -25,7 +25,7 @@ impl Inbox {
     pub const SLOTS: usize = 16;
 
     pub fn new() -> Self {
-        let bytes = Buffer::new(Self::SLOTS * SLOT_BYTES);
+        let bytes = CopyBuffer::new(Self::SLOTS * SLOT_BYTES);
         Self { bytes, notes: [Note::default(); Self::SLOTS] }
     }
 

@@ -1,9 +1,9 @@
 //! Datagrams that are to leave together.
 
 use super::LONGEST;
-use super::report::Report;
-use super::run::{Name, Run};
-use super::socket::Socket;
+use super::report::AddressReport;
+use super::run::{DatagramRun, SocketName};
+use super::socket::LinkSocket;
 use crate::xdp::PACKET_BYTES;
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const PATIENCE: u32 = 4;
 pub struct Outbox {
     arena: Box<[u8]>,
     used: usize,
-    runs: Vec<Run>,
+    runs: Vec<DatagramRun>,
     /// So many of them have left.
     gone: usize,
     /// Whether runs of several datagrams are made, and how many have been refused since one left.
@@ -46,7 +46,7 @@ impl Outbox {
     }
 
     /// The first `length` bytes of the room are a datagram.
-    pub fn add(&mut self, address: &SocketAddr, length: usize, name: impl FnOnce() -> Name) {
+    pub fn add(&mut self, address: &SocketAddr, length: usize, name: impl FnOnce() -> SocketName) {
         let start = self.used;
         self.used += length;
         if let Some(run) = self.runs.last_mut()
@@ -62,15 +62,15 @@ impl Outbox {
         }
         let to = name();
         let open = self.joins;
-        self.runs.push(Run { to, address: *address, start, bytes: length, segment: length, count: 1, open });
+        self.runs.push(DatagramRun { to, address: *address, start, bytes: length, segment: length, count: 1, open });
     }
 
     /// Sends what there is room for; true if nothing is left. What the kernel has refused is reported.
-    pub fn flush(&mut self, socket: &Socket, reports: &mut Vec<Report>) -> bool {
+    pub fn flush(&mut self, socket: &LinkSocket, reports: &mut Vec<AddressReport>) -> bool {
         self.part_short_runs();
         let mut again = true;
         while self.gone < self.runs.len() {
-            let asked = Socket::AT_ONCE.min(self.runs.len() - self.gone);
+            let asked = LinkSocket::AT_ONCE.min(self.runs.len() - self.gone);
             match socket.send(&self.runs[self.gone..], &self.arena) {
                 Ok(count) => {
                     let joined = self.runs[self.gone..self.gone + count].iter().any(|run| run.count > 1);
@@ -83,18 +83,18 @@ impl Outbox {
                     }
                 }
                 Err(error) => match what_next(&error, self.runs[self.gone].count > 1, std::mem::take(&mut again)) {
-                    Next::Again => {}
-                    Next::Ask => {
+                    NextRun::Again => {}
+                    NextRun::Ask => {
                         reports.extend(std::iter::from_fn(|| socket.take_report()));
                     }
-                    Next::Wait => return false,
-                    Next::Part => self.part_run(),
-                    Next::Drop => {
+                    NextRun::Wait => return false,
+                    NextRun::Part => self.part_run(),
+                    NextRun::Drop => {
                         // If the network has said something meanwhile, that may be what was told.
                         let before = reports.len();
                         reports.extend(std::iter::from_fn(|| socket.take_report()));
                         let is_own = reports.len() == before;
-                        reports.push(Report { address: self.runs[self.gone].address, error, is_own });
+                        reports.push(AddressReport { address: self.runs[self.gone].address, error, is_own });
                         self.gone += 1;
                         again = true;
                     }
@@ -122,10 +122,10 @@ impl Outbox {
     }
 
     fn part(&mut self, index: usize) {
-        let Run { to, address, start, bytes, segment, .. } = self.runs[index];
+        let DatagramRun { to, address, start, bytes, segment, .. } = self.runs[index];
         let single = |at: usize| {
             let bytes = segment.min(start + bytes - at);
-            Run { to, address, start: at, bytes, segment: bytes, count: 1, open: false }
+            DatagramRun { to, address, start: at, bytes, segment: bytes, count: 1, open: false }
         };
         let singles = (start..start + bytes).step_by(segment).map(single).collect::<Vec<_>>();
         self.runs.splice(index..=index, singles);
@@ -133,7 +133,7 @@ impl Outbox {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum NextRun {
     /// Now.
     Again,
     /// Now; what was said is of an earlier datagram, and the kernel has more to say of it.
@@ -147,14 +147,14 @@ enum Next {
 }
 
 /// What to do with a run that was refused; `first` if that is for the first time.
-fn what_next(error: &io::Error, joined: bool, first: bool) -> Next {
+fn what_next(error: &io::Error, joined: bool, first: bool) -> NextRun {
     match error.raw_os_error().unwrap_or_default() {
-        libc::EINTR => Next::Again,
-        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM => Next::Wait,
+        libc::EINTR => NextRun::Again,
+        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM => NextRun::Wait,
         // No card that sums up, no room for headers, or larger than the interface carries.
-        libc::EIO | libc::EINVAL | libc::EOPNOTSUPP | libc::EMSGSIZE if joined => Next::Part,
-        _ if first => Next::Ask,
-        _ => Next::Drop,
+        libc::EIO | libc::EINVAL | libc::EOPNOTSUPP | libc::EMSGSIZE if joined => NextRun::Part,
+        _ if first => NextRun::Ask,
+        _ => NextRun::Drop,
     }
 }
 
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_is_never_the_end() {
-        assert_eq!(what_next(&error(libc::EAGAIN), true, true), Next::Wait);
-        assert_eq!(what_next(&error(libc::ENOBUFS), false, false), Next::Wait);
-        assert_eq!(what_next(&error(libc::EIO), true, true), Next::Part);
-        assert_eq!(what_next(&error(libc::ECONNREFUSED), true, true), Next::Ask, "perhaps of an earlier one");
-        assert_eq!(what_next(&error(libc::ENETUNREACH), false, false), Next::Drop);
-        assert_eq!(what_next(&error(libc::EMSGSIZE), false, false), Next::Drop);
+        assert_eq!(what_next(&error(libc::EAGAIN), true, true), NextRun::Wait);
+        assert_eq!(what_next(&error(libc::ENOBUFS), false, false), NextRun::Wait);
+        assert_eq!(what_next(&error(libc::EIO), true, true), NextRun::Part);
+        assert_eq!(what_next(&error(libc::ECONNREFUSED), true, true), NextRun::Ask, "perhaps of an earlier one");
+        assert_eq!(what_next(&error(libc::ENETUNREACH), false, false), NextRun::Drop);
+        assert_eq!(what_next(&error(libc::EMSGSIZE), false, false), NextRun::Drop);
     }
 }

@@ -5,8 +5,8 @@ use super::by_lane::ByLane;
 use super::faults::Faults;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
-use super::report::Report;
-use super::socket::{Socket, interface_bytes};
+use super::report::AddressReport;
+use super::socket::{LinkSocket, interface_bytes};
 use crate::xdp::Lane;
 use std::io;
 use std::net::SocketAddr;
@@ -32,26 +32,26 @@ impl Came {
 }
 
 /// Sends and receives datagrams; see the module.
-pub struct Port {
-    socket: Socket,
+pub struct UdpPort {
+    socket: LinkSocket,
     outbox: Outbox,
     inbox: Inbox,
     /// Slots that the next look offers: more where the last ones were full.
     most: usize,
     /// Looks in a row that filled all slots.
     full: u32,
-    reports: Vec<Report>,
+    reports: Vec<AddressReport>,
     faults: Option<Box<Faults>>,
     lane: Option<Box<ByLane>>,
 }
 
-impl Port {
+impl UdpPort {
     /// The port at a bound socket.
     ///
     /// # Errors
     /// The descriptor is no socket.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        let socket = Socket::new(descriptor)?;
+        let socket = LinkSocket::new(descriptor)?;
         socket.join_received();
         Ok(Self {
             socket,
@@ -205,7 +205,7 @@ impl Port {
         self.reports.extend(std::iter::from_fn(|| self.socket.take_report()));
     }
 
-    pub fn take_report(&mut self) -> Option<Report> {
+    pub fn take_report(&mut self) -> Option<AddressReport> {
         self.reports.pop()
     }
 }
@@ -226,20 +226,20 @@ mod tests {
     /// Longer than any scheduling.
     const LOST: Duration = Duration::from_secs(60);
 
-    fn port() -> (Port, SocketAddr) {
+    fn port() -> (UdpPort, SocketAddr) {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("bound");
-        (Port::new(socket.into()).expect("a port"), address)
+        (UdpPort::new(socket.into()).expect("a port"), address)
     }
 
-    fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
+    fn send(port: &mut UdpPort, to: &SocketAddr, bytes: &[u8]) -> bool {
         port.send(to, 0, |place| {
             place[..bytes.len()].copy_from_slice(bytes);
             Some(bytes.len())
         })
     }
 
-    fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+    fn take(port: &mut UdpPort, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut got, start) = (Vec::new(), Instant::now());
         while got.len() < count {
             port.receive(0, true, |from, datagram| {
@@ -271,7 +271,7 @@ mod tests {
     fn a_socket_of_both_families_speaks_to_either() {
         let Ok(socket) = UdpSocket::bind("[::]:0") else { return };
         let number = socket.local_addr().expect("bound").port();
-        let mut both = Port::new(socket.into()).expect("a port");
+        let mut both = UdpPort::new(socket.into()).expect("a port");
         let (mut old, old_at) = port();
         assert!(send(&mut both, &old_at, b"to IPv4") && both.flush());
         assert_eq!(take(&mut old, 1), [(SocketAddr::new([127, 0, 0, 1].into(), number), b"to IPv4".to_vec())]);

@@ -1,11 +1,11 @@
 //! The socket of a port, each call in its thinnest safe form; none of them waits.
 
 use super::inbox::Inbox;
-use super::report::Report;
-use super::run::{Name, Run};
+use super::report::AddressReport;
+use super::run::{DatagramRun, SocketName};
 use crate::kernel::{self, checked};
 use crate::sys;
-use crate::tcp::socket::Address;
+use crate::tcp::socket::KernelAddress;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const KERNEL_BYTES: i32 = 4 << 20;
 
 /// A socket for datagrams, to and from anybody.
-pub struct Socket {
+pub struct LinkSocket {
     descriptor: OwnedFd,
     /// It takes addresses of IPv6 only, those of IPv4 in their clothes.
     v6: bool,
@@ -23,12 +23,12 @@ pub struct Socket {
 /// A control message with one small number, as the kernel lays it out.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-pub struct Control {
+pub struct NumberMessage {
     header: libc::cmsghdr,
     value: [u8; 8],
 }
 
-impl Control {
+impl NumberMessage {
     pub const NONE: Self =
         Self { header: libc::cmsghdr { cmsg_len: 0 as _, cmsg_level: 0, cmsg_type: 0 }, value: [0; 8] };
     const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
@@ -57,10 +57,10 @@ impl Control {
 struct ErrorControl {
     header: libc::cmsghdr,
     error: libc::sock_extended_err,
-    offender: Address,
+    offender: KernelAddress,
 }
 
-impl Socket {
+impl LinkSocket {
     /// Runs that leave with one call.
     pub const AT_ONCE: usize = 16;
 
@@ -111,16 +111,18 @@ impl Socket {
     }
 
     /// An address as this socket wants it.
-    pub fn name(&self, address: &SocketAddr) -> Name {
+    pub fn name(&self, address: &SocketAddr) -> SocketName {
         let (address, bytes) = match address {
-            SocketAddr::V4(v4) if self.v6 => Address::new(&SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())),
-            address => Address::new(address),
+            SocketAddr::V4(v4) if self.v6 => {
+                KernelAddress::new(&SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()))
+            }
+            address => KernelAddress::new(address),
         };
-        Name { address, bytes }
+        SocketName { address, bytes }
     }
 
     /// Sends runs, whose bytes are `arena`'s; answers how many of them have left. An error is that of the first one.
-    pub fn send(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
+    pub fn send(&self, runs: &[DatagramRun], arena: &[u8]) -> io::Result<usize> {
         match runs {
             // Mostly it is so, and this is the call for which the kernel does least.
             [run] if run.count == 1 => self.send_one(run, arena),
@@ -128,7 +130,7 @@ impl Socket {
         }
     }
 
-    fn send_one(&self, run: &Run, arena: &[u8]) -> io::Result<usize> {
+    fn send_one(&self, run: &DatagramRun, arena: &[u8]) -> io::Result<usize> {
         let bytes = &arena[run.start..run.start + run.bytes];
         let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
         let name = (&raw const run.to.address) as usize;
@@ -137,12 +139,12 @@ impl Socket {
         unsafe { checked(libc::SYS_sendto, words) }.map(|_| 1)
     }
 
-    fn send_some(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
-        const MOST: usize = Socket::AT_ONCE;
+    fn send_some(&self, runs: &[DatagramRun], arena: &[u8]) -> io::Result<usize> {
+        const MOST: usize = LinkSocket::AT_ONCE;
         // SAFETY: plain data, for which zero is a value.
         let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        let mut controls = [Control::NONE; MOST];
+        let mut controls = [NumberMessage::NONE; MOST];
         let count = runs.len().min(MOST);
         for (index, run) in runs[..count].iter().enumerate() {
             let bytes = &arena[run.start..run.start + run.bytes];
@@ -153,9 +155,9 @@ impl Socket {
             header.msg_iov = &raw mut parts[index];
             header.msg_iovlen = 1;
             if run.count > 1 {
-                controls[index] = Control::segment(run.segment as u16);
+                controls[index] = NumberMessage::segment(run.segment as u16);
                 header.msg_control = (&raw mut controls[index]).cast();
-                header.msg_controllen = size_of::<Control>() as _;
+                header.msg_controllen = size_of::<NumberMessage>() as _;
             }
         }
         let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
@@ -172,16 +174,16 @@ impl Socket {
     /// Most looks find nothing, so that is to be heard soon: this is the call for which the kernel does less.
     fn receive_one(&self, inbox: &mut Inbox) -> io::Result<usize> {
         // SAFETY: plain data, for which zero is a value; the kernel writes a name over it.
-        let (mut header, mut name): (libc::msghdr, Address) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        let mut control = Control::NONE;
+        let (mut header, mut name): (libc::msghdr, KernelAddress) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut control = NumberMessage::NONE;
         let Some(slot) = inbox.slots().next() else { return Ok(0) };
         let mut part = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
         header.msg_name = (&raw mut name).cast();
-        header.msg_namelen = size_of::<Address>() as _;
+        header.msg_namelen = size_of::<KernelAddress>() as _;
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
         header.msg_control = (&raw mut control).cast();
-        header.msg_controllen = size_of::<Control>() as _;
+        header.msg_controllen = size_of::<NumberMessage>() as _;
         let (at, flags) = ((&raw mut header) as usize, libc::MSG_DONTWAIT as usize);
         // SAFETY: all that the header points at lives across the call and is ours alone.
         let length = unsafe { checked(libc::SYS_recvmsg, [self.raw(), at, flags, 0, 0, 0]) }?;
@@ -197,18 +199,18 @@ impl Socket {
         let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         // SAFETY: as above; the kernel writes names over it.
-        let mut names: [Address; MOST] = unsafe { std::mem::zeroed() };
-        let mut controls = [Control::NONE; MOST];
+        let mut names: [KernelAddress; MOST] = unsafe { std::mem::zeroed() };
+        let mut controls = [NumberMessage::NONE; MOST];
         let most = most.min(MOST);
         for (index, slot) in inbox.slots().enumerate().take(most) {
             parts[index] = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
             let header = &mut headers[index].msg_hdr;
             header.msg_name = (&raw mut names[index]).cast();
-            header.msg_namelen = size_of::<Address>() as _;
+            header.msg_namelen = size_of::<KernelAddress>() as _;
             header.msg_iov = &raw mut parts[index];
             header.msg_iovlen = 1;
             header.msg_control = (&raw mut controls[index]).cast();
-            header.msg_controllen = size_of::<Control>() as _;
+            header.msg_controllen = size_of::<NumberMessage>() as _;
         }
         let (at, flags) = (headers.as_mut_ptr() as usize, libc::MSG_DONTWAIT as usize);
         // SAFETY: all that the headers point at lives across the call and is ours alone.
@@ -224,14 +226,14 @@ impl Socket {
     }
 
     /// The next thing that the network has said of a datagram: where that was to go, if it says so, and what became of it.
-    pub fn take_report(&self) -> Option<Report> {
+    pub fn take_report(&self) -> Option<AddressReport> {
         // SAFETY: plain data, for which zero is a value.
-        let (mut header, mut name, mut control): (libc::msghdr, Address, ErrorControl) =
+        let (mut header, mut name, mut control): (libc::msghdr, KernelAddress, ErrorControl) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
         let mut byte = [0u8];
         let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
         header.msg_name = (&raw mut name).cast();
-        header.msg_namelen = size_of::<Address>() as _;
+        header.msg_namelen = size_of::<KernelAddress>() as _;
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
         header.msg_control = (&raw mut control).cast();
@@ -240,7 +242,7 @@ impl Socket {
         let at = (&raw mut header) as usize;
         // SAFETY: all that the header points at lives across the call and is ours alone.
         unsafe { checked(libc::SYS_recvmsg, [self.raw(), at, flags, 0, 0, 0]) }.ok()?;
-        let told = header.msg_controllen >= Control::HEADER_BYTES + size_of::<libc::sock_extended_err>();
+        let told = header.msg_controllen >= NumberMessage::HEADER_BYTES + size_of::<libc::sock_extended_err>();
         let error = if told { control.error.ee_errno as i32 } else { libc::EIO };
         let address = name.read().unwrap_or(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
         let is_own = told
@@ -253,7 +255,7 @@ impl Socket {
                         && (error != libc::ECONNREFUSED || sys::is_own_address(address.ip()))
                 }
             };
-        Some(Report { address, error: io::Error::from_raw_os_error(error), is_own })
+        Some(AddressReport { address, error: io::Error::from_raw_os_error(error), is_own })
     }
 }
 
@@ -261,7 +263,7 @@ impl Socket {
 pub fn interface_bytes(address: &SocketAddr) -> io::Result<usize> {
     let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let socket = kernel::socket(domain, libc::SOCK_DGRAM)?;
-    let (name, length) = Address::new(address);
+    let (name, length) = KernelAddress::new(address);
     // SAFETY: the address lives across the call. Nothing is sent by it.
     unsafe { checked(libc::SYS_connect, [socket.as_raw_fd() as usize, (&raw const name) as usize, length, 0, 0, 0]) }?;
     let (level, option) =

@@ -8,13 +8,13 @@
 //! nothing completes until it has been handled again, and so the frame has been used once since, from the other place.
 //! Whose turn it is and whether the frame is free is one word, so that nobody who is killed leaves one without the other.
 
-use super::socket::Ring;
+use super::socket::KernelRing;
 use crate::kernel::{self, Descriptor};
 use crate::shm::Memory;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use weft_wire::xdp::{HEADER_BYTES, Layout, STATES_AT, THROUGH, TURN_BYTES};
+use weft_wire::xdp::{HEADER_BYTES, LaneLayout, STATES_AT, THROUGH, TURN_BYTES};
 
 /// The process of whose threads one is inside the lock, 0 for none: the kernel's lock is between processes.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
@@ -23,9 +23,9 @@ const PATIENCE: u32 = 10_000;
 
 /// The one of this process that may ask for the kernel's lock, and close descriptors of the memory: with the first that it
 /// closes, a process loses the lock.
-pub struct Inside;
+pub struct InsideArea;
 
-impl Inside {
+impl InsideArea {
     pub fn enter() -> Option<Self> {
         let me = kernel::process();
         // ORDER: inside of a process: `drop` releases.
@@ -52,7 +52,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideArea {
     fn drop(&mut self) {
         // ORDER: inside of a process: see `enter`.
         INSIDE.store(0, Ordering::Release);
@@ -65,15 +65,15 @@ fn is_through(state: u64) -> bool {
 }
 
 /// Mapped memory of lanes.
-pub struct Area {
+pub struct LaneArea {
     /// Gone only while it is dropped.
     memory: Option<Memory>,
-    layout: Layout,
+    layout: LaneLayout,
 }
 
-impl Area {
+impl LaneArea {
     /// New memory, with its header.
-    pub fn create(layout: Layout) -> io::Result<Self> {
+    pub fn create(layout: LaneLayout) -> io::Result<Self> {
         let memory = Memory::create(c"weft-xdp", layout.bytes())?;
         memory.populate(0, layout.bytes())?;
         let header = layout.encode();
@@ -94,14 +94,14 @@ impl Area {
         let mut header = [0; HEADER_BYTES];
         // SAFETY: so many bytes are there; they are copied, and looked at in the copy.
         unsafe { std::ptr::copy_nonoverlapping(memory.at(0, HEADER_BYTES), header.as_mut_ptr(), HEADER_BYTES) };
-        let layout = Layout::decode(&header).map_err(io::Error::other)?;
+        let layout = LaneLayout::decode(&header).map_err(io::Error::other)?;
         if memory.bytes() < layout.bytes() {
             return Err(io::Error::other("the memory of the xdp lanes is too small"));
         }
         Ok(Self { memory: Some(memory), layout })
     }
 
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &LaneLayout {
         &self.layout
     }
 
@@ -201,15 +201,15 @@ impl Area {
 
     /// The lock of the rings that all lanes share, unless somebody has it. A holder who is killed has it no longer: the
     /// kernel sees to that.
-    pub fn try_lock(&self) -> Option<Locked<'_>> {
-        let inside = Inside::enter()?;
-        kernel::set_lock(self.descriptor().as_raw_fd(), true).then(|| Locked { area: self, _inside: inside })
+    pub fn try_lock(&self) -> Option<LockedArea<'_>> {
+        let inside = InsideArea::enter()?;
+        kernel::set_lock(self.descriptor().as_raw_fd(), true).then(|| LockedArea { area: self, _inside: inside })
     }
 }
 
-impl Drop for Area {
+impl Drop for LaneArea {
     fn drop(&mut self) {
-        let inside = Inside::wait();
+        let inside = InsideArea::wait();
         if let (None, Some(memory)) = (&inside, &mut self.memory) {
             memory.leave_open();
         }
@@ -218,15 +218,15 @@ impl Drop for Area {
 }
 
 /// Ends with its value.
-pub struct Locked<'a> {
-    area: &'a Area,
-    _inside: Inside,
+pub struct LockedArea<'a> {
+    area: &'a LaneArea,
+    _inside: InsideArea,
 }
 
-impl Locked<'_> {
+impl LockedArea<'_> {
     /// Takes back the frames, of whatever lane, that the kernel is through with. False where it has more than there are.
     /// Who is killed before the last store leaves completions that are handled once more.
-    pub fn take_back(&self, completion: &Ring) -> bool {
+    pub fn take_back(&self, completion: &KernelRing) -> bool {
         let (mut finished, end) = (completion.consumer(), completion.producer());
         if end.wrapping_sub(finished) > completion.entries() {
             return false;
@@ -240,14 +240,14 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedArea<'_> {
     fn drop(&mut self) {
         kernel::set_lock(self.area.descriptor().as_raw_fd(), false);
     }
 }
 
 #[cfg(test)]
-impl Area {
+impl LaneArea {
     /// Where the words of frames are.
     pub fn word_memory(&self) -> (*mut u8, usize) {
         let bytes = (self.layout.lanes * self.layout.send_frames) as usize * 8;
@@ -259,8 +259,8 @@ impl Area {
 mod tests {
     use super::*;
 
-    fn area() -> Area {
-        Area::create(Layout::new(2, 1500, 1).expect("two lanes")).expect("memory")
+    fn area() -> LaneArea {
+        LaneArea::create(LaneLayout::new(2, 1500, 1).expect("two lanes")).expect("memory")
     }
 
     #[test]
@@ -315,17 +315,17 @@ mod tests {
     #[test]
     fn memory_that_is_too_small_or_no_lanes_memory_is_refused() {
         let blank = Memory::create(c"weft-test", 8192).expect("memfd");
-        assert!(Area::adopt(blank.descriptor().try_clone_to_owned().expect("dup")).is_err());
-        let header = Layout::new(2, 1500, 1).expect("two lanes").encode();
+        assert!(LaneArea::adopt(blank.descriptor().try_clone_to_owned().expect("dup")).is_err());
+        let header = LaneLayout::new(2, 1500, 1).expect("two lanes").encode();
         // SAFETY: inside the memory.
         unsafe { std::ptr::copy_nonoverlapping(header.as_ptr(), blank.at(0, HEADER_BYTES), HEADER_BYTES) };
-        assert!(Area::adopt(blank.descriptor().try_clone_to_owned().expect("dup")).is_err());
+        assert!(LaneArea::adopt(blank.descriptor().try_clone_to_owned().expect("dup")).is_err());
         let tiny = Memory::create(c"weft-test", 16).expect("memfd");
-        assert!(Area::adopt(tiny.descriptor().try_clone_to_owned().expect("dup")).is_err());
+        assert!(LaneArea::adopt(tiny.descriptor().try_clone_to_owned().expect("dup")).is_err());
     }
 
     /// Other tests of this process are inside at times.
-    fn lock(area: &Area) -> Locked<'_> {
+    fn lock(area: &LaneArea) -> LockedArea<'_> {
         loop {
             if let Some(locked) = area.try_lock() {
                 return locked;

@@ -1,19 +1,19 @@
 //! The privileged half: memory, sockets, and the filter on an interface. What comes of it is descriptors, which ranks
 //! without any privilege take over.
 
-use super::area::Area;
-use super::bpf::{self, Hook, Kind};
+use super::area::LaneArea;
+use super::bpf::{self, Hook, ProgramKind};
 use super::interface::{self, Interface};
-use super::lane::Sockets;
+use super::lane::LaneSockets;
 use super::program::{Filter, assemble};
-use super::socket::{Socket, Which};
-use super::tap::Tap;
+use super::socket::{WhichRing, XdpSocket};
+use super::tap::PrivilegedTap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use weft_wire::settings::XdpMode;
-use weft_wire::xdp::{LEAST_ENTRIES, Layout};
+use weft_wire::xdp::{LEAST_ENTRIES, LaneLayout};
 
 /// The kernel clears away behind a job that has ended; who comes next waits for that so long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -67,9 +67,9 @@ pub fn permitted() -> Result<(), Unusable> {
         largest_packet: 1500,
     };
     let map = bpf::socket_map(1).map_err(kernel("making a map of sockets"))?;
-    bpf::load(Kind::Filter { pieces: false }, &assemble(&filter, map.as_raw_fd()))
+    bpf::load(ProgramKind::Filter { pieces: false }, &assemble(&filter, map.as_raw_fd()))
         .map_err(kernel("loading the XDP filter"))?;
-    Socket::new().map_err(kernel("making an AF_XDP socket"))?;
+    XdpSocket::new().map_err(kernel("making an AF_XDP socket"))?;
     Ok(())
 }
 
@@ -77,7 +77,7 @@ pub fn permitted() -> Result<(), Unusable> {
 ///
 /// # Errors
 /// Why it may not.
-pub fn look(interface: &Interface) -> Result<([u8; 6], interface::Facts), Unusable> {
+pub fn look(interface: &Interface) -> Result<([u8; 6], interface::InterfaceFacts), Unusable> {
     let hardware = interface.hardware.ok_or_else(|| Unusable::NoEthernet(interface.name.clone()))?;
     if interface.addresses.is_empty() {
         return Err(Unusable::NoAddress(interface.name.clone()));
@@ -92,12 +92,12 @@ pub fn look(interface: &Interface) -> Result<([u8; 6], interface::Facts), Unusab
 /// Lanes on an interface. They end, and the filter is detached, when this is dropped, or the process that has it ends in
 /// whatever way. Nothing of it is in a file system, nor does it outlive the process.
 pub struct Lanes {
-    area: Area,
-    sockets: Vec<Option<Sockets>>,
+    area: LaneArea,
+    sockets: Vec<Option<LaneSockets>>,
     note: Option<String>,
     /// The filter is attached as long as this is open.
     _link: OwnedFd,
-    _tap: Option<Tap>,
+    _tap: Option<PrivilegedTap>,
 }
 
 impl Lanes {
@@ -107,16 +107,16 @@ impl Lanes {
     /// Why it cannot be had; nothing is left then.
     pub fn open(interface: &Interface, ports: &[u16], mode: XdpMode) -> Result<Self, Unusable> {
         let (hardware, facts) = look(interface)?;
-        let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
+        let layout = LaneLayout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
-        let place = Place::new(mode, facts);
+        let place = FilterPlace::new(mode, facts);
         // A filter in the driver would not see what a tap sends.
-        let may_tap = place == Place::BehindDriver && facts.is_virtual_cable && facts.leads_elsewhere;
-        let tap = may_tap.then(|| Tap::make(interface.number)).transpose();
+        let may_tap = place == FilterPlace::BehindDriver && facts.is_virtual_cable && facts.leads_elsewhere;
+        let tap = may_tap.then(|| PrivilegedTap::make(interface.number)).transpose();
         let (tap, no_tap) = tap.map_or_else(|error| (None, Some(error)), |tap| (tap, None));
         // What a tap sends needs no frames.
         let send_frames = if tap.is_some() { LEAST_ENTRIES } else { layout.send_frames };
-        let layout = Layout { sends_by_tap: tap.is_some(), send_frames, ..layout };
+        let layout = LaneLayout { sends_by_tap: tap.is_some(), send_frames, ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,
@@ -136,9 +136,9 @@ impl Lanes {
         let most = ports.iter().max().map_or(0, |port| u32::from(*port));
         let map = bpf::socket_map(most + 1).map_err(kernel("making a map of sockets"))?;
         let code = assemble(&filter, map.as_raw_fd());
-        let kind = Kind::Filter { pieces: place == Place::InDriver };
+        let kind = ProgramKind::Filter { pieces: place == FilterPlace::InDriver };
         let program = bpf::load(kind, &code).map_err(kernel("loading the XDP filter"))?;
-        let area = Area::create(layout).map_err(Unusable::Memory)?;
+        let area = LaneArea::create(layout).map_err(Unusable::Memory)?;
         let sockets = sockets(interface, &area, tap.as_ref())?;
         for (socket, port) in sockets.iter().zip(ports) {
             bpf::put_socket(map.as_fd(), u32::from(*port), socket.receiver.as_fd())
@@ -185,7 +185,7 @@ impl Lanes {
 
     /// The sockets of a lane, which go over to its rank: while anybody else has them, too, the end of the rank does not end
     /// the lane. None the second time.
-    pub fn take_sockets(&mut self, lane: usize) -> Option<Sockets> {
+    pub fn take_sockets(&mut self, lane: usize) -> Option<LaneSockets> {
         self.sockets.get_mut(lane)?.take()
     }
 }
@@ -207,7 +207,7 @@ fn taken(interface: &Interface, id: u32) -> Unusable {
 
 /// Where the filter sees packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FilterPlace {
     /// Native XDP. A packet may come in several pieces, of which the filter needs the first.
     InDriver,
     /// Generic XDP. The kernel gives the filter room in front of each packet that has none: of one that may come in pieces
@@ -217,12 +217,12 @@ enum Place {
     BehindDriver,
 }
 
-impl Place {
+impl FilterPlace {
     /// On a virtual cable the driver's way takes segmentation offload from everybody's TCP, which the kernel's own way
     /// behind the driver leaves there: 3.0 GB/s in the place of 0.6, and a lane takes less time that way, too
     /// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each, and leaves the
     /// kernel to put together what arrives.
-    fn new(mode: XdpMode, facts: interface::Facts) -> Self {
+    fn new(mode: XdpMode, facts: interface::InterfaceFacts) -> Self {
         match mode {
             XdpMode::Generic => Self::BehindDriver,
             XdpMode::Auto if facts.is_virtual_cable => Self::BehindDriver,
@@ -239,8 +239,8 @@ impl Place {
 }
 
 /// Attaches the filter until the answer is closed.
-fn attach(program: BorrowedFd<'_>, interface: &Interface, place: Place) -> Result<OwnedFd, Unusable> {
-    let hook = if place == Place::BehindDriver { Hook::BehindDriver } else { Hook::Driver };
+fn attach(program: BorrowedFd<'_>, interface: &Interface, place: FilterPlace) -> Result<OwnedFd, Unusable> {
+    let hook = if place == FilterPlace::BehindDriver { Hook::BehindDriver } else { Hook::Driver };
     bpf::attach(program, interface.number, hook).map_err(|cause| not_attached(interface, place.name(), cause))
 }
 
@@ -253,17 +253,17 @@ fn not_attached(interface: &Interface, mode: &'static str, cause: io::Error) -> 
 }
 
 /// The lanes' sockets. The first has the frames, which are all with the kernel then, and the others share them.
-fn sockets(interface: &Interface, area: &Area, tap: Option<&Tap>) -> Result<Vec<Sockets>, Unusable> {
+fn sockets(interface: &Interface, area: &LaneArea, tap: Option<&PrivilegedTap>) -> Result<Vec<LaneSockets>, Unusable> {
     let layout = area.layout();
-    let mut lanes: Vec<Sockets> = Vec::with_capacity(layout.lanes as usize);
+    let mut lanes: Vec<LaneSockets> = Vec::with_capacity(layout.lanes as usize);
     for _ in 0..layout.lanes {
-        let receiver = with_ring(Which::Receive, layout.receive_entries)?;
+        let receiver = with_ring(WhichRing::Receive, layout.receive_entries)?;
         if lanes.is_empty() {
             let (at, bytes) = area.frames();
             // SAFETY: shared memory, into whose frames there are no references; the kernel keeps its pages.
             unsafe { receiver.register(at, bytes, layout.frame_bytes) }.map_err(Unusable::Memory)?;
             for (which, entries) in
-                [(Which::Fill, layout.fill_entries()), (Which::Completion, layout.completion_entries())]
+                [(WhichRing::Fill, layout.fill_entries()), (WhichRing::Completion, layout.completion_entries())]
             {
                 receiver.make_ring(which, entries).map_err(kernel("making a ring"))?;
             }
@@ -273,16 +273,16 @@ fn sockets(interface: &Interface, area: &Area, tap: Option<&Tap>) -> Result<Vec<
         let sender = match tap {
             Some(tap) => tap.descriptor().map_err(kernel("copying a descriptor"))?,
             None => {
-                let sender = with_ring(Which::Send, layout.send_frames)?;
+                let sender = with_ring(WhichRing::Send, layout.send_frames)?;
                 bind(&sender, interface, layout, Some(first))?;
                 sender.widen(layout.send_frames as usize * 4096);
                 sender.into_descriptor()
             }
         };
-        lanes.push(Sockets { receiver: receiver.into_descriptor(), sender });
+        lanes.push(LaneSockets { receiver: receiver.into_descriptor(), sender });
     }
-    let first = Socket::adopt(lanes[0].receiver.try_clone().map_err(kernel("copying a descriptor"))?);
-    let fill = first.map(Which::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;
+    let first = XdpSocket::adopt(lanes[0].receiver.try_clone().map_err(kernel("copying a descriptor"))?);
+    let fill = first.map(WhichRing::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;
     for frame in 0..layout.receive_frames() {
         fill.set_address(frame, u64::from(frame) * u64::from(layout.frame_bytes));
     }
@@ -290,17 +290,17 @@ fn sockets(interface: &Interface, area: &Area, tap: Option<&Tap>) -> Result<Vec<
     Ok(lanes)
 }
 
-fn with_ring(which: Which, entries: u32) -> Result<Socket, Unusable> {
-    let socket = Socket::new().map_err(kernel("making an AF_XDP socket"))?;
+fn with_ring(which: WhichRing, entries: u32) -> Result<XdpSocket, Unusable> {
+    let socket = XdpSocket::new().map_err(kernel("making an AF_XDP socket"))?;
     socket.make_ring(which, entries).map_err(kernel("making a ring"))?;
     Ok(socket)
 }
 
 /// A queue is busy for a moment after its last user has ended.
 fn bind(
-    socket: &Socket,
+    socket: &XdpSocket,
     interface: &Interface,
-    layout: &Layout,
+    layout: &LaneLayout,
     first: Option<BorrowedFd<'_>>,
 ) -> Result<(), Unusable> {
     let end = Instant::now() + PATIENCE;

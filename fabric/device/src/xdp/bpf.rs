@@ -133,7 +133,7 @@ pub fn put_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) -> io::
 
 /// What a program decides about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProgramKind {
     /// Packets that an interface has received; with `pieces` also where they come in several.
     Filter { pieces: bool },
     /// Packets of the kernel's.
@@ -153,11 +153,11 @@ pub enum Hook {
 ///
 /// # Errors
 /// The text ends with what the kernel's verifier said, if it said anything.
-pub fn load(kind: Kind, code: &[Instruction]) -> io::Result<OwnedFd> {
+pub fn load(kind: ProgramKind, code: &[Instruction]) -> io::Result<OwnedFd> {
     let mut log = vec![0u8; 65536];
     let (kind, attachment, flags) = match kind {
-        Kind::Filter { pieces } => (XDP_PROGRAM, XDP_ATTACHMENT, if pieces { PIECES } else { 0 }),
-        Kind::Classifier => (CLASSIFIER, 0, 0),
+        ProgramKind::Filter { pieces } => (XDP_PROGRAM, XDP_ATTACHMENT, if pieces { PIECES } else { 0 }),
+        ProgramKind::Classifier => (CLASSIFIER, 0, 0),
     };
     let mut attributes = ProgramLoad {
         kind,

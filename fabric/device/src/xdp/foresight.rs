@@ -8,8 +8,8 @@
 //!
 //! It is a guess: where it is wrong, as among several lanes that share frames, the lines are asked for later.
 
-use super::area::Area;
-use super::socket::Ring;
+use super::area::LaneArea;
+use super::socket::KernelRing;
 use crate::past_caches;
 use crate::sync::{AtomicU32, Ordering};
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,7 @@ pub(super) struct Foresight {
 }
 
 impl Foresight {
-    pub fn new(fill: &Ring) -> Self {
+    pub fn new(fill: &KernelRing) -> Self {
         Self {
             next: AtomicU32::new(fill.consumer()),
             start: AtomicU32::new(0),
@@ -48,7 +48,7 @@ impl Foresight {
 
     /// The next packet is the one at `position` of the ring of what arrives, and may have come.
     #[inline(always)]
-    pub fn fetch(&self, area: &Area, fill: &Ring, receive: &Ring, position: u32) {
+    pub fn fetch(&self, area: &LaneArea, fill: &KernelRing, receive: &KernelRing, position: u32) {
         past_caches::fetch::<false>(receive.place_of(position));
         if !self.is_sure.load(Ordering::Relaxed) {
             return;
@@ -64,7 +64,7 @@ impl Foresight {
 
     /// A packet has come there.
     #[inline]
-    pub fn learn(&self, area: &Area, fill: &Ring, address: u64) {
+    pub fn learn(&self, area: &LaneArea, fill: &KernelRing, address: u64) {
         let start = address % u64::from(area.layout().frame_bytes);
         self.start.store(start as u32, Ordering::Relaxed);
         let next = self.next.load(Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Foresight {
     }
 
     /// Where the ring of frames names this one, if that is near, or the whole ring may be searched.
-    fn search(&self, fill: &Ring, frame: u64) -> Option<u32> {
+    fn search(&self, fill: &KernelRing, frame: u64) -> Option<u32> {
         let next = self.next.load(Ordering::Relaxed);
         let find = |most: u32| (0..most).map(|ahead| next.wrapping_add(ahead)).find(|at| fill.address(*at) == frame);
         find(AHEAD).or_else(|| {
@@ -103,15 +103,15 @@ impl Foresight {
 
 #[cfg(test)]
 mod tests {
-    use super::super::socket::Which;
+    use super::super::socket::WhichRing;
     use super::*;
-    use weft_wire::xdp::Layout;
+    use weft_wire::xdp::LaneLayout;
 
     #[test]
     fn frames_are_expected_in_the_order_in_which_the_kernel_got_them() {
-        let layout = Layout::new(1, 1500, 1).expect("a layout");
-        let area = Area::create(layout).expect("memory");
-        let fill = Ring::of_own_memory(Which::Fill, layout.fill_entries());
+        let layout = LaneLayout::new(1, 1500, 1).expect("a layout");
+        let area = LaneArea::create(layout).expect("memory");
+        let fill = KernelRing::of_own_memory(WhichRing::Fill, layout.fill_entries());
         let frame = |number: u32| u64::from(number * 7 % layout.receive_frames()) * u64::from(layout.frame_bytes);
         (0..layout.fill_entries()).for_each(|at| fill.set_address(at, frame(at)));
         let foresight = Foresight::new(&fill);

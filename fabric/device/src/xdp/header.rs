@@ -31,8 +31,8 @@ pub struct Ends {
 impl Ends {
     /// Words for a record: kind and hardware addresses, then address and port of either end. Ends that are equal have
     /// equal words, and others have others.
-    pub fn to_words(&self) -> [u64; Route::WORDS] {
-        let mut bytes = [0; Route::WORDS * 8];
+    pub fn to_words(&self) -> [u64; LaneRoute::WORDS] {
+        let mut bytes = [0; LaneRoute::WORDS * 8];
         bytes[0] = if self.from.is_ipv4() { 4 } else { 6 };
         bytes[2..8].copy_from_slice(&self.source_hardware);
         bytes[8..14].copy_from_slice(&self.own_hardware);
@@ -43,7 +43,7 @@ impl Ends {
             }
             bytes[at + 16..at + 18].copy_from_slice(&end.port().to_be_bytes());
         }
-        let mut words = [0; Route::WORDS];
+        let mut words = [0; LaneRoute::WORDS];
         for (word, at) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(address(at, 0));
         }
@@ -51,8 +51,8 @@ impl Ends {
     }
 
     /// None for words that are no ends.
-    fn from_words(words: &[u64; Route::WORDS]) -> Option<Self> {
-        let mut bytes = [0; Route::WORDS * 8];
+    fn from_words(words: &[u64; LaneRoute::WORDS]) -> Option<Self> {
+        let mut bytes = [0; LaneRoute::WORDS * 8];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
             at.copy_from_slice(&word.to_le_bytes());
         }
@@ -113,7 +113,7 @@ pub fn parse(packet: &[u8]) -> Option<(Ends, Range<usize>)> {
 
 /// The way to a peer: all that stands before a payload for it, but what depends on the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct LaneRoute {
     header: [u8; MOST_HEADER_BYTES],
     bytes: usize,
     /// Of the IPv4 header with no length, or of what IPv6 puts before a datagram for its checksum, again with no length.
@@ -121,7 +121,7 @@ pub struct Route {
     ends: Ends,
 }
 
-impl Route {
+impl LaneRoute {
     /// Words that a route takes in a record.
     pub const WORDS: usize = 7;
 
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    fn packet(route: &Route, payload: &[u8]) -> Vec<u8> {
+    fn packet(route: &LaneRoute, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0xee; route.header_bytes()];
         packet.extend(payload);
         assert_eq!(route.complete(&mut packet, payload.len()), packet.len());
@@ -259,7 +259,7 @@ mod tests {
             0x45, 0, 0, 31, 0, 0, 0x40, 0, 64, 17, 0x26, 0x32, 10, 77, 0, 1, 10, 77, 0, 2, // IPv4
             0x9c, 0x41, 0x12, 0x34, 0, 11, 0, 0, b'a', b'b', b'c', // UDP
         ];
-        assert_eq!(packet(&Route::learn(&ends(false)), b"abc"), golden);
+        assert_eq!(packet(&LaneRoute::learn(&ends(false)), b"abc"), golden);
     }
 
     #[test]
@@ -268,16 +268,16 @@ mod tests {
         golden.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         golden.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
         golden.extend([0x9c, 0x41, 0x12, 0x34, 0, 11, 0x92, 0xfb, b'a', b'b', b'c']);
-        assert_eq!(packet(&Route::learn(&ends(true)), b"abc"), golden);
+        assert_eq!(packet(&LaneRoute::learn(&ends(true)), b"abc"), golden);
     }
 
     #[test]
     fn sums_come_out_as_the_receiver_wants_them() {
         for length in 0..300 {
             let payload: Vec<u8> = (0..length).map(|i| (i * 7 + length) as u8).collect();
-            let v4 = packet(&Route::learn(&ends(false)), &payload);
+            let v4 = packet(&LaneRoute::learn(&ends(false)), &payload);
             assert_eq!(fold(sum_words(&v4[14..34])), 0xffff, "{length}");
-            let v6 = packet(&Route::learn(&ends(true)), &payload);
+            let v6 = packet(&LaneRoute::learn(&ends(true)), &payload);
             let sum = sum_words(&v6[22..54]) + 17 + 8 + length as u32 + sum_words(&v6[54..]);
             assert_eq!(fold(sum), 0xffff, "{length}");
         }
@@ -286,36 +286,36 @@ mod tests {
     #[test]
     fn an_answer_leads_back() {
         for v6 in [false, true] {
-            let there = packet(&Route::learn(&ends(v6)), b"hello");
+            let there = packet(&LaneRoute::learn(&ends(v6)), b"hello");
             let (ends_there, payload) = parse(&there).expect("a datagram");
             assert_eq!(&there[payload], b"hello");
-            let back = packet(&Route::learn(&ends_there), b"");
+            let back = packet(&LaneRoute::learn(&ends_there), b"");
             assert_eq!(parse(&back).expect("a datagram").0, ends(v6));
-            assert!(Route::learn(&ends(v6)).is_of(&ends(v6)) && !Route::learn(&ends(v6)).is_of(&ends_there));
+            assert!(LaneRoute::learn(&ends(v6)).is_of(&ends(v6)) && !LaneRoute::learn(&ends(v6)).is_of(&ends_there));
         }
     }
 
     #[test]
     fn a_route_comes_back_out_of_its_words() {
         for v6 in [false, true] {
-            let route = Route::learn(&ends(v6));
+            let route = LaneRoute::learn(&ends(v6));
             let words = route.to_words();
-            assert_eq!((Route::from_words(&words), words), (Some(route), ends(v6).to_words()));
-            for bit in 0..Route::WORDS * 64 {
+            assert_eq!((LaneRoute::from_words(&words), words), (Some(route), ends(v6).to_words()));
+            for bit in 0..LaneRoute::WORDS * 64 {
                 let mut other = words;
                 other[bit / 64] ^= 1 << (bit % 64);
                 // Another route, or none, and never the same one.
-                let read = Route::from_words(&other);
+                let read = LaneRoute::from_words(&other);
                 assert!(read.is_none_or(|read| read.to_words() == other && !read.is_of(&ends(v6))), "bit {bit}");
             }
         }
-        assert_eq!((Route::from_words(&[0; 7]), Route::from_words(&[u64::MAX; 7])), (None, None));
+        assert_eq!((LaneRoute::from_words(&[0; 7]), LaneRoute::from_words(&[u64::MAX; 7])), (None, None));
     }
 
     #[test]
     fn padding_is_left_out_and_a_short_packet_is_none() {
         for v6 in [false, true] {
-            let mut whole = packet(&Route::learn(&ends(v6)), b"hello");
+            let mut whole = packet(&LaneRoute::learn(&ends(v6)), b"hello");
             for length in 0..whole.len() {
                 assert_eq!(parse(&whole[..length]), None, "{length} bytes");
             }
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn lengths_that_contradict_each_other_are_no_datagram() {
         for v6 in [false, true] {
-            let good = packet(&Route::learn(&ends(v6)), b"hello");
+            let good = packet(&LaneRoute::learn(&ends(v6)), b"hello");
             let udp = good.len() - 13;
             for (at, value) in [(udp + 5, 7), (udp + 5, 14), (udp + 4, 1), (if v6 { 19 } else { 17 }, 12)] {
                 let mut packet = good.clone();

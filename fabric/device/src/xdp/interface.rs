@@ -19,7 +19,7 @@ pub struct Interface {
 
 /// What is asked of one interface that is to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct InterfaceFacts {
     pub mtu: u32,
     /// Queues by which packets arrive.
     pub queues: u32,
@@ -97,9 +97,9 @@ unsafe fn note(interface: &mut Interface, address: *const libc::sockaddr) {
 }
 
 /// Asks the kernel about an interface.
-pub fn facts(interface: &Interface) -> io::Result<Facts> {
+pub fn facts(interface: &Interface) -> io::Result<InterfaceFacts> {
     let answer = ask_link(interface.number)?;
-    let mut facts = Facts {
+    let mut facts = InterfaceFacts {
         mtu: 1500,
         queues: queues(&interface.name),
         program: None,

@@ -1,14 +1,14 @@
 //! One rank's way to and from the wire.
 
-use super::area::Area;
+use super::area::LaneArea;
 use super::foresight::Foresight;
-use super::header::{Ends, Route, parse};
-use super::sender::Sender;
-use super::socket::{Pushed, Ring, Socket, Statistics, Which};
+use super::header::{Ends, LaneRoute, parse};
+use super::sender::LaneSender;
+use super::socket::{KernelRing, Pushed, Statistics, WhichRing, XdpSocket};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use weft_wire::xdp::{HELD_FRAMES, Layout};
+use weft_wire::xdp::{HELD_FRAMES, LaneLayout};
 
 /// Packets that one call of [`Lane::receive`] hands on at most.
 pub const BATCH: u32 = 32;
@@ -25,14 +25,14 @@ pub(super) const STALLED_TRIES: u32 = 1000;
 pub(crate) const PACKET_BYTES: usize = 4096;
 
 /// A datagram that has arrived, lent while it is handled.
-pub struct Frame<'a> {
+pub struct LaneFrame<'a> {
     pub ends: Ends,
     pub payload: &'a [u8],
 }
 
 /// What went through a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LaneCounters {
     pub received: u64,
     pub sent: u64,
     /// System calls that sent them.
@@ -44,7 +44,7 @@ pub struct Counters {
 /// What a lane receives and sends by. They are two sockets because the kernel keeps in one place what it needs of a socket to
 /// send by it and what it needs to bring it something, which happens on other cores: with one socket for both, each message
 /// waits some lines longer for the other side. Where the layout says so, the second is a tap device.
-pub struct Sockets {
+pub struct LaneSockets {
     pub receiver: OwnedFd,
     pub sender: OwnedFd,
 }
@@ -52,12 +52,12 @@ pub struct Sockets {
 /// One rank's way to and from the wire. It is a way that may fail at any time: then [`Lane::fault`] says why, nothing more
 /// comes and nothing more goes, and the kernel's UDP socket at the same address is what remains.
 pub struct Lane {
-    area: Area,
-    receiver: Socket,
-    sender: Sender,
-    receive: Ring,
-    fill: Ring,
-    completion: Ring,
+    area: LaneArea,
+    receiver: XdpSocket,
+    sender: LaneSender,
+    receive: KernelRing,
+    fill: KernelRing,
+    completion: KernelRing,
     foresight: Foresight,
     /// The word of the first frame that we send from.
     first_sent: u32,
@@ -78,7 +78,7 @@ pub struct Lane {
     down_ns: Option<u64>,
     stall: Stall,
     fault: Option<String>,
-    counters: Counters,
+    counters: LaneCounters,
 }
 
 /// There is no room to receive, and another lane is inside the lock.
@@ -93,18 +93,18 @@ impl Lane {
     ///
     /// # Errors
     /// Memory or sockets are not what they should be.
-    pub fn adopt(memory: OwnedFd, sockets: Sockets, lane: u32) -> io::Result<Self> {
-        let area = Area::adopt(memory)?;
+    pub fn adopt(memory: OwnedFd, sockets: LaneSockets, lane: u32) -> io::Result<Self> {
+        let area = LaneArea::adopt(memory)?;
         let layout = *area.layout();
         if lane >= layout.lanes {
             return Err(io::Error::other(format!("there are {} xdp lanes, and none has number {lane}", layout.lanes)));
         }
-        let receiver = Socket::adopt(sockets.receiver);
-        let sender = Sender::adopt(sockets.sender, &layout)?;
-        let receive = receiver.map(Which::Receive, layout.receive_entries)?;
-        let fill = receiver.map(Which::Fill, layout.fill_entries())?;
-        let completion = receiver.map(Which::Completion, layout.completion_entries())?;
-        let written = if let Sender::Ring(_, ring) = &sender { ring.producer() } else { 0 };
+        let receiver = XdpSocket::adopt(sockets.receiver);
+        let sender = LaneSender::adopt(sockets.sender, &layout)?;
+        let receive = receiver.map(WhichRing::Receive, layout.receive_entries)?;
+        let fill = receiver.map(WhichRing::Fill, layout.fill_entries())?;
+        let completion = receiver.map(WhichRing::Completion, layout.completion_entries())?;
+        let written = if let LaneSender::Ring(_, ring) = &sender { ring.producer() } else { 0 };
         let received = receive.consumer();
         let frames = layout.send_frames as usize;
         Ok(Self {
@@ -121,7 +121,7 @@ impl Lane {
             down_ns: None,
             stall: Stall::default(),
             fault: None,
-            counters: Counters::default(),
+            counters: LaneCounters::default(),
             area,
             receiver,
             sender,
@@ -131,7 +131,7 @@ impl Lane {
         })
     }
 
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &LaneLayout {
         self.area.layout()
     }
 
@@ -140,7 +140,7 @@ impl Lane {
         self.fault.as_deref()
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LaneCounters {
         self.counters
     }
 
@@ -157,7 +157,7 @@ impl Lane {
     }
 
     /// The largest payload that goes by a route.
-    pub fn largest_payload(&self, route: &Route) -> usize {
+    pub fn largest_payload(&self, route: &LaneRoute) -> usize {
         (self.layout().largest_sent() as usize).saturating_sub(route.header_bytes())
     }
 
@@ -166,7 +166,7 @@ impl Lane {
     }
 
     /// Hands on what has arrived, at most [`BATCH`] datagrams; answers how many packets there were.
-    pub fn receive(&mut self, mut handle: impl FnMut(Frame<'_>)) -> usize {
+    pub fn receive(&mut self, mut handle: impl FnMut(LaneFrame<'_>)) -> usize {
         if self.arm() || self.fault.is_some() {
             return 0;
         }
@@ -189,7 +189,7 @@ impl Lane {
             let packet = &mut self.incoming[..length as usize];
             self.area.copy_out(address, packet);
             match parse(packet) {
-                Some((ends, payload)) => handle(Frame { ends, payload: &packet[payload] }),
+                Some((ends, payload)) => handle(LaneFrame { ends, payload: &packet[payload] }),
                 None => self.counters.malformed += 1,
             }
         }
@@ -220,12 +220,12 @@ impl Lane {
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
     /// [`Self::largest_payload`] bytes, and answers how many it has written. Nothing is sent where that is 0. It leaves with
     /// the next [`Self::flush`] at the latest. None where there is no room, or the interface is down: `write` was not asked.
-    pub fn send(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+    pub fn send(&mut self, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
         if self.fault.is_some() {
             return None;
         }
         match &self.sender {
-            Sender::Tap(tap) => match tap.is_up(&self.receiver) {
+            LaneSender::Tap(tap) => match tap.is_up(&self.receiver) {
                 Ok(true) => self.write_into_tap(route, write),
                 Ok(false) => None,
                 Err(error) => {
@@ -233,14 +233,14 @@ impl Lane {
                     None
                 }
             },
-            Sender::Ring(..) => self.write_into_ring(route, write),
+            LaneSender::Ring(..) => self.write_into_ring(route, write),
         }
     }
 
-    fn write_into_tap(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+    fn write_into_tap(&mut self, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
         let (length, bytes) = self.compose(route, write);
         if length > 0 {
-            let Sender::Tap(tap) = &self.sender else { return None };
+            let LaneSender::Tap(tap) = &self.sender else { return None };
             if let Err(error) = tap.write(&self.outgoing[..bytes]) {
                 // This one is lost.
                 self.fail_to_send(&error);
@@ -252,13 +252,13 @@ impl Lane {
         Some(length)
     }
 
-    fn write_into_ring(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+    fn write_into_ring(&mut self, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
         if self.down_ns.is_some() {
             return None;
         }
         let index = self.free_frame()?;
         let (length, bytes) = self.compose(route, write);
-        let Sender::Ring(_, ring) = &self.sender else { return None };
+        let LaneSender::Ring(_, ring) = &self.sender else { return None };
         if length == 0 {
             self.free.push(index);
             return Some(0);
@@ -274,7 +274,7 @@ impl Lane {
     }
 
     /// Bytes of the payload, and of the packet that is in `outgoing`; nothing is where the first are none.
-    fn compose(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> (usize, usize) {
+    fn compose(&mut self, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> (usize, usize) {
         let most = self.largest_payload(route);
         let start = route.header_bytes();
         let length = write(&mut self.outgoing[start..start + most]);
@@ -296,7 +296,7 @@ impl Lane {
 
     /// A frame to send from, if one is free and the ring has room.
     fn free_frame(&mut self) -> Option<u32> {
-        let Sender::Ring(_, ring) = &self.sender else { return None };
+        let LaneSender::Ring(_, ring) = &self.sender else { return None };
         if self.written.wrapping_sub(ring.consumer()) >= ring.entries() {
             return None;
         }
@@ -322,7 +322,7 @@ impl Lane {
         if self.fault.is_some() || self.down_ns.is_some_and(|since| sys::now_ns() < since + DOWN_NS) {
             return false;
         }
-        let Sender::Ring(socket, ring) = &self.sender else { return true };
+        let LaneSender::Ring(socket, ring) = &self.sender else { return true };
         ring.produce(self.written);
         self.published = self.written;
         let pushed = socket.push(ring, || self.counters.kicks += 1);
@@ -337,10 +337,10 @@ impl Lane {
     /// Whether something that was written has not left.
     pub fn is_stuck(&self) -> bool {
         match &self.sender {
-            Sender::Ring(_, ring) => {
+            LaneSender::Ring(_, ring) => {
                 self.fault.is_none() && (self.published != self.written || ring.consumer() != self.written)
             }
-            Sender::Tap(_) => false,
+            LaneSender::Tap(_) => false,
         }
     }
 

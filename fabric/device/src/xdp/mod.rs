@@ -45,16 +45,16 @@ mod socket;
 mod tap;
 
 pub use attach::{Lanes, Unusable, look, permitted};
-pub use header::{Ends, Route};
-pub use interface::{Facts, Interface, all as interfaces, facts};
+pub use header::{Ends, LaneRoute};
+pub use interface::{Interface, InterfaceFacts, all as interfaces, facts};
 pub(crate) use lane::PACKET_BYTES;
-pub use lane::{BATCH, Counters, Frame, Lane, Sockets};
+pub use lane::{BATCH, Lane, LaneCounters, LaneFrame, LaneSockets};
 pub use shared::{LaneState, SharedLane};
 pub use socket::Statistics;
 
 /// Of one lane with rings as small as they may be.
 #[cfg(test)]
-pub(crate) const LAYOUT: weft_wire::xdp::Layout = weft_wire::xdp::Layout {
+pub(crate) const LAYOUT: weft_wire::xdp::LaneLayout = weft_wire::xdp::LaneLayout {
     lanes: 1,
     frame_bytes: 2048,
     receive_entries: 64,

@@ -81,13 +81,13 @@ const UDP_BYTES: u32 = 8;
 
 /// Where a jump leads.
 #[derive(Clone, Copy)]
-struct Label(usize);
+struct JumpLabel(usize);
 
 /// Instructions with jumps whose aims are not known yet. All jumps lead forward.
 struct Assembler {
     code: Vec<Instruction>,
     aims: Vec<Option<usize>>,
-    jumps: Vec<(usize, Label)>,
+    jumps: Vec<(usize, JumpLabel)>,
 }
 
 impl Assembler {
@@ -95,12 +95,12 @@ impl Assembler {
         Self { code: Vec::new(), aims: Vec::new(), jumps: Vec::new() }
     }
 
-    fn label(&mut self) -> Label {
+    fn label(&mut self) -> JumpLabel {
         self.aims.push(None);
-        Label(self.aims.len() - 1)
+        JumpLabel(self.aims.len() - 1)
     }
 
-    fn here(&mut self, label: Label) {
+    fn here(&mut self, label: JumpLabel) {
         self.aims[label.0] = Some(self.code.len());
     }
 
@@ -108,7 +108,7 @@ impl Assembler {
         self.code.push(Instruction::new(code, to, from, offset, constant));
     }
 
-    fn jump(&mut self, code: u8, to: u8, from: u8, constant: u32, label: Label) {
+    fn jump(&mut self, code: u8, to: u8, from: u8, constant: u32, label: JumpLabel) {
         self.jumps.push((self.code.len(), label));
         self.add(code, to, from, 0, constant);
     }
@@ -118,13 +118,13 @@ impl Assembler {
         self.add(code, 0, PACKET, at, 0);
     }
 
-    fn unless_equal(&mut self, code: u8, at: i16, value: u32, label: Label) {
+    fn unless_equal(&mut self, code: u8, at: i16, value: u32, label: JumpLabel) {
         self.load(code, at);
         self.jump(JUMP_UNEQUAL, 0, 0, value, label);
     }
 
     /// To `label` where the packet has fewer bytes.
-    fn unless_long(&mut self, bytes: u32, label: Label) {
+    fn unless_long(&mut self, bytes: u32, label: JumpLabel) {
         self.add(MOVE, PROBE, PACKET, 0, 0);
         self.add(ADD, PROBE, 0, 0, bytes);
         self.jump(JUMP_ABOVE, PROBE, END, 0, label);
@@ -211,7 +211,7 @@ pub fn receive_at_peer(cable: u32) -> Vec<Instruction> {
 }
 
 /// Leads to `redirect` with the port of a packet for one of the addresses, or to `pass`.
-fn v4(a: &mut Assembler, addresses: &[Ipv4Addr], redirect: Label, pass: Label) {
+fn v4(a: &mut Assembler, addresses: &[Ipv4Addr], redirect: JumpLabel, pass: JumpLabel) {
     a.unless_equal(LOAD_BYTE, ETHERNET, 0x45, pass);
     a.load(LOAD_HALF, ETHERNET + 6);
     a.add(AND, 0, 0, 0, half([0x3f, 0xff]));
@@ -229,7 +229,7 @@ fn v4(a: &mut Assembler, addresses: &[Ipv4Addr], redirect: Label, pass: Label) {
 }
 
 /// As [`v4`].
-fn v6(a: &mut Assembler, addresses: &[Ipv6Addr], redirect: Label, pass: Label) {
+fn v6(a: &mut Assembler, addresses: &[Ipv6Addr], redirect: JumpLabel, pass: JumpLabel) {
     a.unless_long((ETHERNET + V6_BYTES) as u32 + UDP_BYTES, pass);
     a.load(LOAD_BYTE, ETHERNET);
     a.add(AND, 0, 0, 0, 0xf0);

@@ -1,36 +1,36 @@
 //! How packets of a lane leave.
 
-use super::socket::{Ring, Socket, Statistics, Which};
+use super::socket::{KernelRing, Statistics, WhichRing, XdpSocket};
 use crate::kernel::{self, Descriptor};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicBool;
-use weft_wire::xdp::Layout;
+use weft_wire::xdp::LaneLayout;
 
 /// Between two looks whether an interface is up, a millisecond or a few.
 const LOOK_TICKS: u64 = 1 << 22;
 
 /// What a lane sends by.
-pub enum Sender {
+pub enum LaneSender {
     /// An AF_XDP socket, which is told of many at once.
-    Ring(Socket, Ring),
+    Ring(XdpSocket, KernelRing),
     /// A tap device, into which they are written one by one.
     Tap(Tap),
 }
 
-impl Sender {
+impl LaneSender {
     /// Takes over what the privileged party has made.
     ///
     /// # Errors
     /// It is no AF_XDP socket where the layout says so.
-    pub fn adopt(descriptor: impl Into<Descriptor>, layout: &Layout) -> io::Result<Self> {
+    pub fn adopt(descriptor: impl Into<Descriptor>, layout: &LaneLayout) -> io::Result<Self> {
         if layout.sends_by_tap {
             return Ok(Self::Tap(Tap::new(descriptor.into())));
         }
-        let socket = Socket::adopt(descriptor);
-        let ring = socket.map(Which::Send, layout.send_frames)?;
+        let socket = XdpSocket::adopt(descriptor);
+        let ring = socket.map(WhichRing::Send, layout.send_frames)?;
         Ok(Self::Ring(socket, ring))
     }
 
@@ -43,7 +43,7 @@ impl Sender {
     }
 }
 
-impl AsFd for Sender {
+impl AsFd for LaneSender {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Ring(socket, _) => socket.as_fd(),
@@ -71,7 +71,7 @@ impl Tap {
     /// # Errors
     /// The interface is gone.
     #[inline]
-    pub fn is_up(&self, socket: &Socket) -> io::Result<bool> {
+    pub fn is_up(&self, socket: &XdpSocket) -> io::Result<bool> {
         let ticks = sys::ticks();
         if ticks.wrapping_sub(self.looked_ticks.load(Ordering::Relaxed)) >= LOOK_TICKS {
             self.looked_ticks.store(ticks, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Tap {
     #[inline]
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         let [device, at, bytes] = [self.device.as_raw_fd() as usize, packet.as_ptr() as usize, packet.len()];
-        // SAFETY: so many bytes are there, which the kernel reads. Not by the C library, as in `Socket::kick`.
+        // SAFETY: so many bytes are there, which the kernel reads. Not by the C library, as in `XdpSocket::kick`.
         match unsafe { kernel::checked(libc::SYS_write, [device, at, bytes, 0, 0, 0]) } {
             Ok(_) => Ok(()),
             Err(error) => self.bear(error),

@@ -17,12 +17,12 @@
 //! What the kernel sees of a process that is killed is every store up to some point and none behind it. So nothing here
 //! needs the processor to be told of an order, but the compiler: stores on which such a step rests release.
 
-use super::area::{Area, Inside};
+use super::area::{InsideArea, LaneArea};
 use super::foresight::Foresight;
-use super::header::{Ends, Route, parse};
+use super::header::{Ends, LaneRoute, parse};
 use super::lane::{BATCH, DOWN_NS, GIVE_BACK, PACKET_BYTES, STALLED_NS, STALLED_TRIES};
-use super::sender::{Sender, Tap};
-use super::socket::{Pushed, Ring, Socket, Which};
+use super::sender::{LaneSender, Tap};
+use super::socket::{KernelRing, Pushed, WhichRing, XdpSocket};
 use crate::kernel::{self, Descriptor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
@@ -31,7 +31,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::AtomicBool;
 use weft_wire::xdp::HELD_FRAMES;
 #[cfg(test)]
-use weft_wire::xdp::Layout;
+use weft_wire::xdp::LaneLayout;
 
 // Elsewhere an atomic operation may begin again after every single step.
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<LaneState>() == 64 + 8 * HELD_FRAMES as usize);
 const _: () = assert!(size_of::<LaneState>() <= weft_wire::stream::gateway::LANE_BYTES);
 
 /// Whether the send ring has room. It has as many entries as there are frames, so as long as nobody breaks the rules it has.
-fn has_room(ring: &Ring, position: u32) -> bool {
+fn has_room(ring: &KernelRing, position: u32) -> bool {
     position.wrapping_sub(ring.consumer()) < ring.entries()
 }
 
@@ -102,12 +102,12 @@ impl LaneState {
 ///
 /// What it has besides is the process's own impression of how things go, and need not be right.
 pub struct SharedLane {
-    area: Area,
-    receiver: Socket,
-    sender: Sender,
-    receive: Ring,
-    fill: Ring,
-    completion: Ring,
+    area: LaneArea,
+    receiver: XdpSocket,
+    sender: LaneSender,
+    receive: KernelRing,
+    fill: KernelRing,
+    completion: KernelRing,
     foresight: Foresight,
     /// The word of the first frame that is sent from.
     first_sent: u32,
@@ -130,23 +130,29 @@ impl SharedLane {
     pub fn adopt(memory: RawFd, receiver: RawFd, sender: RawFd, lane: u32) -> io::Result<Self> {
         let [receiver, sender] = [receiver, sender].map(|socket| Descriptor::own(kernel::out_of_the_way(socket)));
         // Moving it closes one of the memory.
-        let memory = Inside::wait().map_or(memory, |_inside| kernel::out_of_the_way(memory));
-        let area = Area::adopt(Descriptor::own(memory))?;
+        let memory = InsideArea::wait().map_or(memory, |_inside| kernel::out_of_the_way(memory));
+        let area = LaneArea::adopt(Descriptor::own(memory))?;
         if lane >= area.layout().lanes {
             return Err(io::Error::other("there is no xdp lane of this number"));
         }
-        let receiver = Socket::adopt(receiver);
-        let sender = Sender::adopt(sender, area.layout())?;
+        let receiver = XdpSocket::adopt(receiver);
+        let sender = LaneSender::adopt(sender, area.layout())?;
         let layout = area.layout();
         let rings = [
-            receiver.map(Which::Receive, layout.receive_entries)?,
-            receiver.map(Which::Fill, layout.fill_entries())?,
-            receiver.map(Which::Completion, layout.completion_entries())?,
+            receiver.map(WhichRing::Receive, layout.receive_entries)?,
+            receiver.map(WhichRing::Fill, layout.fill_entries())?,
+            receiver.map(WhichRing::Completion, layout.completion_entries())?,
         ];
         Ok(Self::new(area, receiver, sender, rings, lane))
     }
 
-    fn new(area: Area, receiver: Socket, sender: Sender, [receive, fill, completion]: [Ring; 3], lane: u32) -> Self {
+    fn new(
+        area: LaneArea,
+        receiver: XdpSocket,
+        sender: LaneSender,
+        [receive, fill, completion]: [KernelRing; 3],
+        lane: u32,
+    ) -> Self {
         Self {
             foresight: Foresight::new(&fill),
             first_sent: area.layout().first_sent(lane).1,
@@ -266,18 +272,18 @@ impl SharedLane {
     /// [`Self::largest_payload`] bytes, and answers how many it has written; 0: nothing is sent. It leaves with
     /// [`Self::flush`] at the latest. False where there is no room: `write` was not asked. What stands in the place before is
     /// of no meaning.
-    pub fn send(&self, state: &LaneState, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    pub fn send(&self, state: &LaneState, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         match &self.sender {
-            Sender::Ring(_, ring) => self.write_into_ring(ring, state, route, write),
-            Sender::Tap(tap) => self.write_into_tap(tap, route, write),
+            LaneSender::Ring(_, ring) => self.write_into_ring(ring, state, route, write),
+            LaneSender::Tap(tap) => self.write_into_tap(tap, route, write),
         }
     }
 
     fn write_into_ring(
         &self,
-        ring: &Ring,
+        ring: &KernelRing,
         state: &LaneState,
-        route: &Route,
+        route: &LaneRoute,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> bool {
         let Some((position, index)) = self.free_frame(ring, state) else { return false };
@@ -294,7 +300,7 @@ impl SharedLane {
     }
 
     /// Out of the first frame, which no packet is ever on its way from then.
-    fn write_into_tap(&self, tap: &Tap, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn write_into_tap(&self, tap: &Tap, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         if self.is_faulty() {
             return false;
         }
@@ -314,7 +320,7 @@ impl SharedLane {
 
     /// The packet, in the frame at this place, which is ours with the lock and which no packet is in; none where nothing is
     /// written. A process that writes there nevertheless spoils a packet; we only write bytes, and sum them up.
-    fn compose(&self, address: u64, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> &[u8] {
+    fn compose(&self, address: u64, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> &[u8] {
         let place = self.area.at(address, self.largest_sent);
         // SAFETY: so many bytes of a frame, as above.
         let packet = unsafe { std::slice::from_raw_parts_mut(place, self.largest_sent) };
@@ -330,7 +336,7 @@ impl SharedLane {
     }
 
     /// The next position of the send ring, and a frame to send from.
-    fn free_frame(&self, ring: &Ring, state: &LaneState) -> Option<(u32, u32)> {
+    fn free_frame(&self, ring: &KernelRing, state: &LaneState) -> Option<(u32, u32)> {
         let position = ring.producer();
         let (noted, last) = halves(state.sending.load(Ordering::Relaxed));
         let mask = ring.entries() - 1;
@@ -347,7 +353,7 @@ impl SharedLane {
 
     /// Frames that were sent from are taken back when one is wanted.
     #[cold]
-    fn make_room(&self, ring: &Ring, state: &LaneState, position: u32, next: u32) -> Option<(u32, u32)> {
+    fn make_room(&self, ring: &KernelRing, state: &LaneState, position: u32, next: u32) -> Option<(u32, u32)> {
         self.flush(state);
         self.tend(state);
         if self.is_faulty() || !has_room(ring, position) {
@@ -363,7 +369,7 @@ impl SharedLane {
         if self.is_faulty() {
             return false;
         }
-        let Sender::Ring(socket, ring) = &self.sender else { return true };
+        let LaneSender::Ring(socket, ring) = &self.sender else { return true };
         if ring.consumer() == ring.producer() {
             return true;
         }
@@ -422,7 +428,7 @@ impl SharedLane {
     }
 
     /// The largest payload that goes by a route.
-    pub fn largest_payload(&self, route: &Route) -> usize {
+    pub fn largest_payload(&self, route: &LaneRoute) -> usize {
         self.largest_sent.saturating_sub(route.header_bytes())
     }
 }
@@ -431,25 +437,25 @@ impl SharedLane {
 impl SharedLane {
     /// The only lane of a layout, with rings that are shared with nobody but children of this process. All frames wait for
     /// what arrives.
-    pub fn of_own_memory(layout: Layout) -> Self {
-        let area = Area::create(layout).expect("memory");
-        let fill = Ring::of_own_memory(Which::Fill, layout.fill_entries());
+    pub fn of_own_memory(layout: LaneLayout) -> Self {
+        let area = LaneArea::create(layout).expect("memory");
+        let fill = KernelRing::of_own_memory(WhichRing::Fill, layout.fill_entries());
         for frame in 0..layout.receive_frames() {
             fill.set_address(frame, u64::from(frame) * u64::from(layout.frame_bytes));
         }
         fill.produce(layout.receive_frames());
         let rings = [
-            Ring::of_own_memory(Which::Receive, layout.receive_entries),
+            KernelRing::of_own_memory(WhichRing::Receive, layout.receive_entries),
             fill,
-            Ring::of_own_memory(Which::Completion, layout.completion_entries()),
+            KernelRing::of_own_memory(WhichRing::Completion, layout.completion_entries()),
         ];
-        let none = || Socket::adopt(Descriptor::own(-1));
-        let sender = Sender::Ring(none(), Ring::of_own_memory(Which::Send, layout.send_frames));
+        let none = || XdpSocket::adopt(Descriptor::own(-1));
+        let sender = LaneSender::Ring(none(), KernelRing::of_own_memory(WhichRing::Send, layout.send_frames));
         Self::new(area, none(), sender, rings, 0)
     }
 
-    pub fn ring(&self) -> &Ring {
-        let Sender::Ring(_, ring) = &self.sender else { panic!("it has a ring") };
+    pub fn ring(&self) -> &KernelRing {
+        let LaneSender::Ring(_, ring) = &self.sender else { panic!("it has a ring") };
         ring
     }
 }

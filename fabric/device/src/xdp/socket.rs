@@ -25,14 +25,14 @@ const WAITS: u32 = 1;
 
 /// The four rings of a socket. Two are its own, two are shared by all sockets of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum WhichRing {
     Receive,
     Send,
     Fill,
     Completion,
 }
 
-impl Which {
+impl WhichRing {
     /// Where its memory is mapped from, and how many words an entry has.
     fn place(self) -> (i64, usize) {
         match self {
@@ -67,7 +67,7 @@ pub struct Statistics {
 }
 
 #[repr(C)]
-struct Registration {
+struct MemoryRegistration {
     at: u64,
     length: u64,
     frame_bytes: u32,
@@ -92,9 +92,9 @@ pub enum Pushed {
 }
 
 /// An AF_XDP socket.
-pub struct Socket(Descriptor);
+pub struct XdpSocket(Descriptor);
 
-impl Socket {
+impl XdpSocket {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW, `EAFNOSUPPORT` where the kernel has no such sockets.
     pub fn new() -> io::Result<Self> {
@@ -145,7 +145,7 @@ impl Socket {
     /// # Safety
     /// It is shared memory that nobody makes references into: the kernel writes there as long as sockets use it.
     pub unsafe fn register(&self, at: *mut u8, length: usize, frame_bytes: u32) -> io::Result<()> {
-        let registration = Registration {
+        let registration = MemoryRegistration {
             at: at as u64,
             length: length as u64,
             frame_bytes,
@@ -157,12 +157,12 @@ impl Socket {
     }
 
     /// Makes a ring of so many entries, a power of two.
-    pub fn make_ring(&self, which: Which, entries: u32) -> io::Result<()> {
+    pub fn make_ring(&self, which: WhichRing, entries: u32) -> io::Result<()> {
         let option = match which {
-            Which::Receive => RECEIVE_RING,
-            Which::Send => SEND_RING,
-            Which::Fill => FILL_RING,
-            Which::Completion => COMPLETION_RING,
+            WhichRing::Receive => RECEIVE_RING,
+            WhichRing::Send => SEND_RING,
+            WhichRing::Fill => FILL_RING,
+            WhichRing::Completion => COMPLETION_RING,
         };
         self.set(option, &entries)
     }
@@ -215,7 +215,7 @@ impl Socket {
     }
 
     /// Has the kernel send what stands in the ring, as far as it does so now.
-    pub fn push(&self, ring: &Ring, mut on_kick: impl FnMut()) -> Pushed {
+    pub fn push(&self, ring: &KernelRing, mut on_kick: impl FnMut()) -> Pushed {
         for _ in 0..KICKS {
             let before = ring.consumer();
             if before == ring.producer() || !ring.waits() {
@@ -240,7 +240,7 @@ impl Socket {
     }
 
     /// Maps one of the rings, which has at least `entries` entries; the kernel refuses more than there are.
-    pub fn map(&self, which: Which, entries: u32) -> io::Result<Ring> {
+    pub fn map(&self, which: WhichRing, entries: u32) -> io::Result<KernelRing> {
         // SAFETY: numbers only.
         let offsets: [RingOffsets; 4] = unsafe { self.ask(OFFSETS) }?;
         let offsets = offsets[which as usize];
@@ -252,20 +252,20 @@ impl Socket {
             libc::mmap(std::ptr::null_mut(), bytes, protection, flags, self.0.as_raw_fd(), from)
         };
         match NonNull::new(at.cast()) {
-            Some(base) if at != libc::MAP_FAILED => Ok(Ring { base, bytes, offsets, mask: entries - 1, words }),
+            Some(base) if at != libc::MAP_FAILED => Ok(KernelRing { base, bytes, offsets, mask: entries - 1, words }),
             _ => Err(io::Error::last_os_error()),
         }
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for XdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 /// A ring that we share with the kernel, and perhaps with other lanes. What stands in it is a claim.
-pub struct Ring {
+pub struct KernelRing {
     base: NonNull<u8>,
     bytes: usize,
     offsets: RingOffsets,
@@ -274,11 +274,11 @@ pub struct Ring {
 }
 
 // SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics only.
-unsafe impl Send for Ring {}
+unsafe impl Send for KernelRing {}
 // SAFETY: as above.
-unsafe impl Sync for Ring {}
+unsafe impl Sync for KernelRing {}
 
-impl Ring {
+impl KernelRing {
     fn word(&self, offset: u64) -> &AtomicU32 {
         // SAFETY: inside the mapping, as the kernel's offsets of the three words lie before those of the entries; aligned.
         unsafe { &*self.base.as_ptr().add(offset as usize).cast() }
@@ -360,9 +360,9 @@ impl Ring {
 }
 
 #[cfg(test)]
-impl Ring {
+impl KernelRing {
     /// A ring that is shared with nobody but children of this process.
-    pub fn of_own_memory(which: Which, entries: u32) -> Self {
+    pub fn of_own_memory(which: WhichRing, entries: u32) -> Self {
         let offsets = RingOffsets { producer: 0, consumer: 64, entries: 192, flags: 128 };
         let words = which.place().1;
         let bytes = 192 + entries as usize * words * 8;
@@ -375,7 +375,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for KernelRing {
     fn drop(&mut self) {
         // SAFETY: our mapping; every reference into it borrows from `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };

@@ -9,7 +9,7 @@
 //! nobody who has one changes that. Its program stays with it: what is written once its maker is gone, by a rank without
 //! privileges, is not taken for what this host has received.
 
-use super::bpf::{self, Hook, Kind};
+use super::bpf::{self, Hook, ProgramKind};
 use super::program;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -28,13 +28,13 @@ const BARE: i16 = 0x1000;
 const NAME: &CStr = c"weft%d";
 
 /// The privileged half.
-pub struct Tap {
+pub struct PrivilegedTap {
     device: File,
     /// Without it sending takes longer, as is so once we have ended.
     _link: OwnedFd,
 }
 
-impl Tap {
+impl PrivilegedTap {
     /// A device whose packets are received by the other end of a virtual cable. That end must be in another network
     /// namespace: the kernel drops them otherwise.
     ///
@@ -63,10 +63,10 @@ impl Tap {
         // SAFETY: the kernel has written a name that ends.
         let number = unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) };
         // Before anybody else has the device.
-        let classifier = bpf::load(Kind::Classifier, &program::receive_at_peer(cable))?;
+        let classifier = bpf::load(ProgramKind::Classifier, &program::receive_at_peer(cable))?;
         bpf::classify(classifier.as_fd(), number)?;
         // Where a filter may see what is written, there is room for it.
-        let filter = bpf::load(Kind::Filter { pieces: false }, &program::pass())?;
+        let filter = bpf::load(ProgramKind::Filter { pieces: false }, &program::pass())?;
         let link = bpf::attach(filter.as_fd(), number, Hook::Driver)?;
         Ok(Self { device, _link: link })
     }

@@ -7,8 +7,8 @@ use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use weft_device::udp::Port;
-use weft_device::xdp::{BATCH, Lane, Lanes, Route, Sockets, interfaces};
+use weft_device::udp::UdpPort;
+use weft_device::xdp::{BATCH, Lane, LaneRoute, LaneSockets, Lanes, interfaces};
 use weft_wire::settings::XdpMode;
 
 const ROLE: &str = "WEFT_TEST_XDP_ROLE";
@@ -52,7 +52,7 @@ fn part() {
     // SAFETY: descriptors that were left to us alone.
     let owned = |at: usize| unsafe { OwnedFd::from_raw_fd(number(at)) };
     let adopt = |lane| {
-        let sockets = Sockets { receiver: owned(2), sender: owned(3) };
+        let sockets = LaneSockets { receiver: owned(2), sender: owned(3) };
         Lane::adopt(owned(1).try_clone().expect("another"), sockets, lane).expect("a lane")
     };
     let mut kept = None;
@@ -82,7 +82,7 @@ fn part() {
             let mut echoed = 0;
             while echoed < number(4) {
                 let mut got = Vec::new();
-                lane.receive(|frame| got.push((Route::learn(&frame.ends), frame.payload.to_vec())));
+                lane.receive(|frame| got.push((LaneRoute::learn(&frame.ends), frame.payload.to_vec())));
                 for (route, payload) in got {
                     assert!(send(&mut lane, &route, &payload) && lane.flush());
                     echoed += 1;
@@ -325,7 +325,7 @@ fn a_lane_that_has_failed_is_handed_out_to_be_watched_no_more() {
         unsafe { libc::epoll_ctl(epoll.as_raw_fd(), what, lane.descriptor().as_raw_fd(), &raw mut event) }
     };
     assert_eq!(control(libc::EPOLL_CTL_ADD, &lane), 0);
-    let mut port = Port::new(socket.into()).expect("a port");
+    let mut port = UdpPort::new(socket.into()).expect("a port");
     assert!(port.take_failed_lane().is_none(), "there is none");
     cable.ip(2, "link del eth0");
     let begin = Instant::now();
@@ -348,7 +348,7 @@ fn what_goes_by_the_socket_leaves_while_the_lane_is_stuck() {
     let Both { cable, sockets: [socket, _], lanes: [lane, _], .. } = both;
     let beside = cable.socket(1);
     let here = std::net::SocketAddr::new(std::net::Ipv4Addr::LOCALHOST.into(), cable::port(&beside));
-    let mut port = Port::new(socket.into()).expect("a port");
+    let mut port = UdpPort::new(socket.into()).expect("a port");
     port.set_lane(lane, true);
     let (mut from, begin) = (None, Instant::now());
     while from.is_none() {

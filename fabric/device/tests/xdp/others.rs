@@ -4,8 +4,8 @@ use super::cable::{Cable, LIMIT, lane, port, v4, v6, wait_until};
 use super::{Both, deliver, next, pattern, receive, send};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use weft_device::udp::Port;
-use weft_device::xdp::Route;
+use weft_device::udp::UdpPort;
+use weft_device::xdp::LaneRoute;
 use weft_wire::settings::XdpMode;
 
 #[test]
@@ -21,7 +21,7 @@ fn one_side_may_have_no_lane() {
             plain.send_to(&bytes, address(1, port(&socket))).expect("sent");
             let (ends, payload) = next(&mut lane);
             assert_eq!(payload, bytes);
-            assert!(send(&mut lane, &Route::learn(&ends), &payload) && lane.flush());
+            assert!(send(&mut lane, &LaneRoute::learn(&ends), &payload) && lane.flush());
             let (length, from) = plain.recv_from(&mut place).expect("the kernel takes it");
             assert_eq!((&place[..length], from), (&bytes[..], address(1, port(&socket))));
         }
@@ -57,7 +57,7 @@ fn datagrams_that_leave_together_reach_a_lane_one_by_one() {
         let mut both = Both::with(mode);
         let to = v4(1, port(&both.sockets[0]));
         let mut from =
-            both.cable.on(2, || Port::new(UdpSocket::bind("[::]:0").expect("a socket").into()).expect("a port"));
+            both.cable.on(2, || UdpPort::new(UdpSocket::bind("[::]:0").expect("a socket").into()).expect("a port"));
         for (number, sizes) in [vec![100, 100, 40], vec![700, 700], vec![1400, 300]].into_iter().enumerate() {
             let datagrams: Vec<_> = sizes.iter().map(|bytes| pattern(number as u32, *bytes)).collect();
             for datagram in &datagrams {
@@ -113,7 +113,7 @@ fn the_socket_gets_the_datagrams(cable: &Cable) {
     let mut lanes = cable.open(1, &[&socket]);
     let mut lane = lane(&mut lanes, 0);
     plain.send_to(b"one", v4(1, port(&socket))).expect("sent");
-    let route = Route::learn(&next(&mut lane).0);
+    let route = LaneRoute::learn(&next(&mut lane).0);
     drop(lanes);
     wait_until(|| cable.program(1).is_none());
     plain.send_to(b"two", v4(1, port(&socket))).expect("sent");

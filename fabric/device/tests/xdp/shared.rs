@@ -5,9 +5,9 @@ use super::pattern;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use weft_device::xdp::{Ends, LaneState, Lanes, Route, SharedLane};
+use weft_device::xdp::{Ends, LaneRoute, LaneState, Lanes, SharedLane};
 use weft_wire::settings::XdpMode;
-use weft_wire::xdp::{Layout, STATES_AT, THROUGH};
+use weft_wire::xdp::{LaneLayout, STATES_AT, THROUGH};
 
 /// Lanes send by a tap device, and by a ring.
 const MODES: [XdpMode; 2] = [XdpMode::Auto, XdpMode::Native];
@@ -53,7 +53,7 @@ fn is_pattern(number: u32, payload: &[u8]) -> bool {
     payload.iter().enumerate().all(|(at, byte)| *byte == (number as usize * 31 + at * 7 + (at >> 8)) as u8)
 }
 
-pub fn send(lane: &SharedLane, state: &LaneState, route: &Route, payload: &[u8]) -> bool {
+pub fn send(lane: &SharedLane, state: &LaneState, route: &LaneRoute, payload: &[u8]) -> bool {
     lane.send(state, route, |place| {
         place[..payload.len()].copy_from_slice(payload);
         payload.len()
@@ -84,7 +84,7 @@ fn datagrams_of_every_length_go_both_ways_by_whoever_has_the_state() {
             sockets[from].send_to(b"hello", address(host, port(&sockets[to]))).expect("sent");
             let (ends, payload) = next_of(&lanes[to][0], states[to]);
             assert_eq!(payload, b"hello");
-            Route::from_words(&Route::learn(&ends).to_words()).expect("a route")
+            LaneRoute::from_words(&LaneRoute::learn(&ends).to_words()).expect("a route")
         });
         let most = lanes[0][0].largest_payload(&routes[0]);
         assert_eq!(most, 1514 - routes[0].header_bytes());
@@ -115,7 +115,7 @@ fn sends_as_much_and_goes_on(cable: &Cable) {
     let (from, state) = (made.adopt(), shared::<LaneState>());
     let mut to = lane(&mut attached[1], 0);
     sockets[1].send_to(b"hello", v4(1, port(&sockets[0]))).expect("sent");
-    let route = Route::learn(&next_of(&from, state).0);
+    let route = LaneRoute::learn(&next_of(&from, state).0);
     assert!(from.send(state, &route, |_| 0) && from.flush(state), "nothing is sent");
     let number_of = |payload: &[u8]| u32::from_le_bytes(*payload.first_chunk().expect("a number"));
     let (mut sent, mut last) = (0u32, 0u32);
@@ -159,7 +159,7 @@ fn goes_down_and_vanishes(mode: XdpMode) {
     let (from, state) = (made.adopt(), shared::<LaneState>());
     let mut to = lane(&mut attached[1], 0);
     sockets[1].send_to(b"hello", v4(1, port(&sockets[0]))).expect("sent");
-    let route = Route::learn(&next_of(&from, state).0);
+    let route = LaneRoute::learn(&next_of(&from, state).0);
     cable.ip(1, "link set eth0 down");
     // Longer than between two looks whether it is up.
     std::thread::sleep(Duration::from_millis(20));
@@ -200,7 +200,7 @@ impl Common {
         lane.receive(&self.state, |ends, payload| {
             let number = payload.first_chunk().map(|number| u32::from_le_bytes(*number));
             if number.is_some_and(|number| is_pattern(number, &payload[4..])) {
-                let written = lane.send(&self.state, &Route::learn(ends), |place| {
+                let written = lane.send(&self.state, &LaneRoute::learn(ends), |place| {
                     place[..payload.len()].copy_from_slice(payload);
                     payload.len()
                 });
@@ -246,7 +246,7 @@ impl Common {
 struct Load<'a> {
     lane: SharedLane,
     state: &'static LaneState,
-    route: Route,
+    route: LaneRoute,
     stop: &'a AtomicBool,
 }
 
@@ -297,7 +297,7 @@ fn under_load<T>(mode: XdpMode, f: impl FnOnce(&Made, &'static Common) -> T) -> 
     let (common, state) = (shared::<Common>(), shared());
     let lane = made[1].adopt();
     sockets[0].send_to(b"hello", v4(2, port(&sockets[1]))).expect("sent");
-    let route = Route::learn(&next_of(&lane, state).0);
+    let route = LaneRoute::learn(&next_of(&lane, state).0);
     let stop = AtomicBool::new(false);
     let load = Load { lane, state, route, stop: &stop };
     let answer = std::thread::scope(|scope| {
@@ -316,7 +316,7 @@ fn under_load<T>(mode: XdpMode, f: impl FnOnce(&Made, &'static Common) -> T) -> 
 /// Frames to send from all of them, and to receive by as many as fill the ring.
 fn all_frames_are_there(made: &Made, state: &LaneState, send: impl Fn(u32)) {
     let lane = made.adopt();
-    let layout = Layout::new(1, 1500, 1).expect("one lane");
+    let layout = LaneLayout::new(1, 1500, 1).expect("one lane");
     let begin = Instant::now();
     while lane.receive(state, |_, _| {}) > 0 || !lane.flush(state) {
         assert!(begin.elapsed() < LIMIT && !lane.is_faulty(), "it does not come to an end");
@@ -330,7 +330,7 @@ fn all_frames_are_there(made: &Made, state: &LaneState, send: impl Fn(u32)) {
         while got < layout.receive_entries {
             lane.receive(state, |ends, payload| {
                 assert!(is_pattern(got, payload), "datagram {got}");
-                route = Some(Route::learn(ends));
+                route = Some(LaneRoute::learn(ends));
                 got += 1;
             });
             assert!(begin.elapsed() < LIMIT && !lane.is_faulty(), "heap {heap}: {got} came");

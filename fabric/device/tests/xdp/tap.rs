@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
-use weft_device::xdp::{LaneState, Lanes, Route};
+use weft_device::xdp::{LaneRoute, LaneState, Lanes};
 use weft_wire::settings::XdpMode;
 
 /// One now and then shows that the tap is down, and is lost.
@@ -84,7 +84,7 @@ fn the_same_is_so_for_a_lane_that_is_used_by_turns() {
     let (from, state) = (made.adopt(), shared::shared::<LaneState>());
     let mut to = lane(&mut attached[1], 0);
     sockets[1].send_to(b"hello", v4(1, port(&sockets[0]))).expect("sent");
-    let route = Route::learn(&next_of(&from, state).0);
+    let route = LaneRoute::learn(&next_of(&from, state).0);
     cable.ip(1, "link set weft0 down");
     let refused = TRIES.filter(|_| !shared::send(&from, state, &route, b"down")).count();
     assert!(refused > TRIES.len() / 2 && !from.is_faulty(), "other ways are to be tried: {refused}");

@@ -1,7 +1,7 @@
 //! How much may be on its way at once, so that a link is full, shared fairly, and not flooded.
 //!
 //! Once a round trip the window is set from how long the queue on the path is (FAST TCP; Wei, Jin, Low, Hegde, 2006):
-//! each sender aims at so many bytes of its own waiting there, [`Limits::queue_bytes`], and goes half of the way at
+//! each sender aims at so many bytes of its own waiting there, [`CongestionLimits::queue_bytes`], and goes half of the way at
 //! once. All senders over a bottleneck then have equal shares, whenever they began. The length of the queue is known from
 //! the least round trip of the round against the least one ever seen, so that a datagram that was held up by chance does
 //! not count. To see the path without a queue, a sender that has not for [`BASE_LIFE_NS`] goes down to its least window
@@ -21,7 +21,7 @@ const CHANCE_PART: u64 = 16;
 const LEAST_JUDGED: u64 = 8;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CongestionLimits {
     pub least_bytes: u64,
     pub first_bytes: u64,
     pub most_bytes: u64,
@@ -30,7 +30,7 @@ pub struct Limits {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum CongestionLook {
     No,
     /// Until no more than the least window is on its way.
     Emptying,
@@ -39,12 +39,12 @@ enum Look {
 }
 
 pub struct Congestion {
-    limits: Limits,
+    limits: CongestionLimits,
     window: u64,
     slow_start: bool,
     base_ns: u64,
     base_seen_ns: u64,
-    look: Look,
+    look: CongestionLook,
     /// The round ends when this number has arrived.
     round_end: u64,
     round_least_ns: u64,
@@ -56,14 +56,14 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    pub fn new(limits: Limits, now_ns: u64) -> Self {
+    pub fn new(limits: CongestionLimits, now_ns: u64) -> Self {
         Self {
             limits,
             window: limits.first_bytes.max(limits.least_bytes),
             slow_start: true,
             base_ns: u64::MAX,
             base_seen_ns: now_ns,
-            look: Look::No,
+            look: CongestionLook::No,
             round_end: 0,
             round_least_ns: u64::MAX,
             limited: false,
@@ -82,7 +82,7 @@ impl Congestion {
     /// Bytes that may be on their way.
     #[inline]
     pub fn window(&self) -> u64 {
-        if self.look == Look::No { self.window } else { self.limits.least_bytes }
+        if self.look == CongestionLook::No { self.window } else { self.limits.least_bytes }
     }
 
     pub fn in_slow_start(&self) -> bool {
@@ -122,8 +122,8 @@ impl Congestion {
             self.round_least_ns = self.round_least_ns.min(rtt_ns);
             self.handle_rtt(now_ns, rtt_ns);
         }
-        if self.look == Look::Emptying && in_flight <= self.limits.least_bytes {
-            self.look = Look::Measuring(2);
+        if self.look == CongestionLook::Emptying && in_flight <= self.limits.least_bytes {
+            self.look = CongestionLook::Measuring(2);
         } else if newest >= self.round_end {
             self.end_round(now_ns, in_flight);
         } else {
@@ -154,13 +154,13 @@ impl Congestion {
             return;
         }
         match self.look {
-            Look::Measuring(1) => {
+            CongestionLook::Measuring(1) => {
                 (self.base_ns, self.base_seen_ns) = (least_ns, now_ns);
-                self.look = Look::No;
+                self.look = CongestionLook::No;
             }
-            Look::Measuring(rounds) => self.look = Look::Measuring(rounds - 1),
-            Look::Emptying => {}
-            Look::No => {
+            CongestionLook::Measuring(rounds) => self.look = CongestionLook::Measuring(rounds - 1),
+            CongestionLook::Emptying => {}
+            CongestionLook::No => {
                 self.adjust(least_ns);
                 if now_ns.saturating_sub(self.base_seen_ns) > BASE_LIFE_NS {
                     self.look_for_base(now_ns, least_ns, in_flight);
@@ -174,7 +174,7 @@ impl Congestion {
         if in_flight <= self.limits.least_bytes {
             (self.base_ns, self.base_seen_ns) = (least_ns, now_ns);
         } else {
-            self.look = Look::Emptying;
+            self.look = CongestionLook::Emptying;
         }
     }
 
@@ -220,8 +220,8 @@ impl Congestion {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { least_bytes: 4_000, first_bytes: 10_000, most_bytes: 1_000_000, queue_bytes: 30_000 };
+    const LIMITS: CongestionLimits =
+        CongestionLimits { least_bytes: 4_000, first_bytes: 10_000, most_bytes: 1_000_000, queue_bytes: 30_000 };
 
     struct Path {
         congestion: Congestion,
@@ -241,7 +241,7 @@ mod tests {
             self.number += window / 1_000;
             self.congestion.handle_limited();
             let numbers = (self.number, self.number + 1);
-            let in_flight = if self.congestion.look == Look::No { window } else { 0 };
+            let in_flight = if self.congestion.look == CongestionLook::No { window } else { 0 };
             self.congestion.handle_arrived(self.now_ns, window, numbers, Some(rtt_ns), in_flight);
             self.congestion.window()
         }
@@ -289,8 +289,8 @@ mod tests {
         path.round(100_000);
         let mut looked = false;
         for _ in 0..2_000 {
-            let looking = path.round(if path.congestion.look == Look::No { 300_000 } else { 200_000 });
-            looked |= looking == LIMITS.least_bytes && path.congestion.look != Look::No;
+            let looking = path.round(if path.congestion.look == CongestionLook::No { 300_000 } else { 200_000 });
+            looked |= looking == LIMITS.least_bytes && path.congestion.look != CongestionLook::No;
         }
         assert!(looked);
         assert_eq!(path.congestion.base_ns, 200_000, "the path is longer than it was");

@@ -1,7 +1,7 @@
 //! What a link counts.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ReliableCounters {
     pub datagrams_sent: u64,
     pub datagrams_received: u64,
     pub bytes_sent: u64,

@@ -14,7 +14,7 @@ const MOST_ISLANDS: usize = 256;
 
 /// A packet that has arrived, lent while it is handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct LinkPacket<'a> {
     pub head: Head,
     /// Inline payload, or control words in little-endian order.
     pub inline: &'a [u8],
@@ -33,7 +33,7 @@ pub enum Arrival {
     Duplicate,
 }
 
-pub struct Incoming {
+pub struct ReliableIncoming {
     ring: ByteRing,
     /// Everything below has arrived.
     next: u64,
@@ -46,7 +46,7 @@ pub struct Incoming {
     ended: bool,
 }
 
-impl Incoming {
+impl ReliableIncoming {
     pub fn new(first: u32, window_bytes: usize) -> Self {
         let start = EPOCH + u64::from(first);
         let least = (LONGEST_BULK + MOST_HEAD_BYTES).max(FIRST_CREDIT_BYTES as usize);
@@ -101,7 +101,7 @@ impl Incoming {
     #[inline]
     pub fn handle<F>(&mut self, start: u64, payload: &[u8], deliver: &mut F) -> Result<Arrival, &'static str>
     where
-        F: FnMut(Packet<'_>) -> bool,
+        F: FnMut(LinkPacket<'_>) -> bool,
     {
         let end = start + payload.len() as u64;
         if end <= self.next {
@@ -129,7 +129,7 @@ impl Incoming {
     }
 
     /// Hands on what waits, as far as `deliver` takes it.
-    pub fn hand_on<F: FnMut(Packet<'_>) -> bool>(&mut self, deliver: &mut F) -> Result<(), &'static str> {
+    pub fn hand_on<F: FnMut(LinkPacket<'_>) -> bool>(&mut self, deliver: &mut F) -> Result<(), &'static str> {
         let pieces = self.ring.pieces(self.taken, (self.next - self.taken) as usize);
         self.taken += hand_on(pieces, &mut self.ended, deliver)? as u64;
         Ok(())
@@ -164,7 +164,7 @@ impl Incoming {
 #[inline]
 fn hand_on<F>(pieces: [&[u8]; 2], ended: &mut bool, deliver: &mut F) -> Result<usize, &'static str>
 where
-    F: FnMut(Packet<'_>) -> bool,
+    F: FnMut(LinkPacket<'_>) -> bool,
 {
     let there = pieces[0].len() + pieces[1].len();
     let mut at = 0;
@@ -204,7 +204,7 @@ where
         }
         let mut whole = [0; INLINE_BYTES];
         let inline = join(cut(pieces, at + HEAD_BYTES, inline_bytes), &mut whole);
-        if !deliver(Packet { head, inline, bulk: cut(pieces, bulk_at, bulk_bytes) }) {
+        if !deliver(LinkPacket { head, inline, bulk: cut(pieces, bulk_at, bulk_bytes) }) {
             break;
         }
         at = bulk_at + bulk_bytes;
@@ -263,11 +263,11 @@ mod tests {
     }
 
     fn piece(
-        incoming: &mut Incoming,
+        incoming: &mut ReliableIncoming,
         stream: &[u8],
         from: usize,
         to: usize,
-        deliver: &mut impl FnMut(Packet<'_>) -> bool,
+        deliver: &mut impl FnMut(LinkPacket<'_>) -> bool,
     ) {
         let position = FIRST.wrapping_add(from as u32);
         let start = incoming.place(position, to - from).expect("within the credit");
@@ -282,8 +282,8 @@ mod tests {
             refuse in prop::collection::vec(any::<bool>(), 64),
         ) {
             let stream = stream(&packets);
-            let (mut incoming, mut delivered, mut offers) = (Incoming::new(FIRST, 0), 0, 0);
-            let mut deliver = |packet: Packet<'_>| {
+            let (mut incoming, mut delivered, mut offers) = (ReliableIncoming::new(FIRST, 0), 0, 0);
+            let mut deliver = |packet: LinkPacket<'_>| {
                 offers += 1;
                 if refuse[offers % refuse.len()] && offers < 200 {
                     return false;
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_beyond_what_was_promised() {
-        let mut incoming = Incoming::new(0, 0);
+        let mut incoming = ReliableIncoming::new(0, 0);
         let most = FIRST_CREDIT_BYTES as usize;
         assert!(incoming.place(0, most).is_some());
         assert_eq!(incoming.place(1, most), None);
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn gaps_without_number_are_not_noted() {
-        let mut incoming = Incoming::new(0, 0);
+        let mut incoming = ReliableIncoming::new(0, 0);
         for island in 1..=MOST_ISLANDS as u32 {
             let start = incoming.place(island * 10, 1).expect("room to note it");
             incoming.handle(start, &[0], &mut |_| true).expect("sound");

@@ -62,30 +62,30 @@ mod timeout;
 mod transmit;
 
 pub use config::Config;
-pub use counters::Counters;
-pub use incoming::Packet;
+pub use counters::ReliableCounters;
+pub use incoming::LinkPacket;
 pub use life::{Gone, Phase};
 pub use path::Sizes;
 pub use receive::Dropped;
 pub use received::AckPolicy;
 pub use seal::{Encrypted, JobSeal, Keyed, Seal};
 
-use congestion::{Congestion, Limits};
-use incoming::Incoming;
+use congestion::{Congestion, CongestionLimits};
+use incoming::ReliableIncoming;
 use life::Life;
-use outgoing::Outgoing;
+use outgoing::ReliableOutgoing;
 use pacer::Pacer;
 use path::Path;
-use received::Received;
+use received::ReceivedNumbers;
 use rtt::Rtt;
-use sent::Sent;
+use sent::SentDatagrams;
 use weft_wire::cell::{Head, INLINE_BYTES};
 use weft_wire::link::header;
 use weft_wire::link::record::MOST_HEAD_BYTES;
 
 /// The answer to [`Link::try_send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted {
+pub enum LinkPosted {
     /// Accepted, with so many bytes of bulk payload.
     Sent(usize),
     /// No room now. Nothing happened; acknowledgements will bring room.
@@ -107,10 +107,10 @@ pub struct Link<S: Seal = JobSeal> {
     seal: S,
     /// Room for a datagram that is decrypted.
     opened: Vec<u8>,
-    outgoing: Outgoing,
-    incoming: Incoming,
-    sent: Sent,
-    received: Received,
+    outgoing: ReliableOutgoing,
+    incoming: ReliableIncoming,
+    sent: SentDatagrams,
+    received: ReceivedNumbers,
     rtt: Rtt,
     congestion: Congestion,
     pacer: Pacer,
@@ -125,7 +125,7 @@ pub struct Link<S: Seal = JobSeal> {
     questions: u32,
     /// A datagram waits for the pacer.
     paced: bool,
-    counters: Counters,
+    counters: ReliableCounters,
 }
 
 impl<S: Seal> Link<S> {
@@ -133,17 +133,17 @@ impl<S: Seal> Link<S> {
     pub fn new(config: Config, seal: S, now_ns: u64) -> Self {
         let path = Path::new(config.sizes, now_ns);
         let size = path.size() as u64;
-        let limits = Limits {
+        let limits = CongestionLimits {
             least_bytes: LEAST_DATAGRAMS * size,
             first_bytes: FIRST_DATAGRAMS * size,
             most_bytes: config.most_in_flight,
             queue_bytes: config.queue_bytes,
         };
         Self {
-            outgoing: Outgoing::new(config.first_position, config.send_bytes),
-            incoming: Incoming::new(config.first_position, config.window_bytes),
-            sent: Sent::new(config.first_number),
-            received: Received::new(config.first_number),
+            outgoing: ReliableOutgoing::new(config.first_position, config.send_bytes),
+            incoming: ReliableIncoming::new(config.first_position, config.window_bytes),
+            sent: SentDatagrams::new(config.first_number),
+            received: ReceivedNumbers::new(config.first_number),
             rtt: Rtt::new(config.first_rtt_ns),
             congestion: Congestion::new(limits, now_ns),
             pacer: Pacer::new(BURST_DATAGRAMS * size, now_ns),
@@ -154,7 +154,7 @@ impl<S: Seal> Link<S> {
             uncredited: 0,
             questions: 0,
             paced: false,
-            counters: Counters::default(),
+            counters: ReliableCounters::default(),
             config,
             seal,
             opened: Vec::new(),
@@ -164,14 +164,14 @@ impl<S: Seal> Link<S> {
     /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. Of the bulk
     /// payload as much is accepted as one packet takes now.
     #[inline]
-    pub fn try_send(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+    pub fn try_send(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> LinkPosted {
         assert!(inline.len() <= INLINE_BYTES, "{} inline bytes, {INLINE_BYTES} are allowed", inline.len());
         assert!(bulk.is_none_or(|bulk| !bulk.is_empty()), "a bulk payload without bytes");
         if self.life.phase != Phase::Open {
-            return Posted::Gone;
+            return LinkPosted::Gone;
         }
         let posted = self.outgoing.try_append(head, inline, bulk, self.bulk_bytes());
-        self.counters.packets_sent += u64::from(posted != Posted::Full);
+        self.counters.packets_sent += u64::from(posted != LinkPosted::Full);
         posted
     }
 
@@ -238,7 +238,7 @@ impl<S: Seal> Link<S> {
         self.congestion.window()
     }
 
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ReliableCounters {
         &self.counters
     }
 }

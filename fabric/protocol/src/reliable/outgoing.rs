@@ -1,6 +1,6 @@
 //! The stream that we send: records that have been accepted, until the other side has them.
 
-use super::Posted;
+use super::LinkPosted;
 use super::bytes::{ByteRing, copy_from};
 use super::count::{EPOCH, expand};
 use std::collections::VecDeque;
@@ -12,12 +12,12 @@ pub const FIRST_CREDIT_BYTES: u64 = 64 << 10;
 
 /// Bytes of the stream that go with one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct StreamPiece {
     pub start: u64,
     pub length: usize,
 }
 
-pub struct Outgoing {
+pub struct ReliableOutgoing {
     ring: ByteRing,
     /// The other side has everything below.
     acked: u64,
@@ -34,7 +34,7 @@ pub struct Outgoing {
     end: Option<u64>,
 }
 
-impl Outgoing {
+impl ReliableOutgoing {
     pub fn new(first: u32, capacity: usize) -> Self {
         let start = EPOCH + u64::from(first);
         Self {
@@ -63,25 +63,25 @@ impl Outgoing {
     /// Accepts a packet. Of its bulk payload, which is not empty, as much as fits goes with it, unless that is less than
     /// both the whole and `enough`.
     #[inline]
-    pub fn try_append(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>, enough: usize) -> Posted {
+    pub fn try_append(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>, enough: usize) -> LinkPosted {
         let Some(bulk) = bulk else {
             if self.room() < record::bytes(inline.len(), 0) as u64 {
-                return Posted::Full;
+                return LinkPosted::Full;
             }
             self.append(&record::open(head, inline.len(), false));
             self.append(inline);
-            return Posted::Sent(0);
+            return LinkPosted::Sent(0);
         };
         let room = self.room().saturating_sub(MOST_HEAD_BYTES as u64) as usize;
         let taken = bulk.len().min(room).min(LONGEST_BULK);
         if taken == 0 || taken < enough.min(bulk.len()) {
-            return Posted::Full;
+            return LinkPosted::Full;
         }
         self.append(&record::open(head, inline.len(), true));
         self.append(inline);
         self.append(&(taken as u32).to_le_bytes());
         self.append(&bulk[..taken]);
-        Posted::Sent(taken)
+        LinkPosted::Sent(taken)
     }
 
     /// Appends the end, if there is room; true if it is there.
@@ -181,24 +181,24 @@ impl Outgoing {
     }
 
     /// Bytes to send again, at most `most`.
-    pub fn take_lost(&mut self, most: usize) -> Option<Piece> {
+    pub fn take_lost(&mut self, most: usize) -> Option<StreamPiece> {
         self.forget_arrived();
         let first = self.lost.front_mut()?;
-        let piece = Piece { start: first.0, length: ((first.1 - first.0) as usize).min(most) };
+        let piece = StreamPiece { start: first.0, length: ((first.1 - first.0) as usize).min(most) };
         first.0 += piece.length as u64;
         Some(piece)
     }
 
     /// The oldest bytes that are not known to have arrived, at most `most`; to ask with.
-    pub fn oldest(&self, most: usize) -> Option<Piece> {
+    pub fn oldest(&self, most: usize) -> Option<StreamPiece> {
         let length = ((self.sent - self.acked) as usize).min(most);
-        (length > 0).then_some(Piece { start: self.acked, length })
+        (length > 0).then_some(StreamPiece { start: self.acked, length })
     }
 
     /// Bytes to send for the first time, at most `most`: as many whole records as fit, or a part of one that never will.
     /// While something is `in_flight`, a piece that is short only for want of credit waits.
     #[inline]
-    pub fn take_new(&mut self, most: usize, in_flight: bool) -> Option<Piece> {
+    pub fn take_new(&mut self, most: usize, in_flight: bool) -> Option<StreamPiece> {
         let unsent = (self.written - self.sent) as usize;
         let allowed = self.limit.saturating_sub(self.sent).min(unsent as u64) as usize;
         if allowed == 0 || in_flight && allowed < unsent.min(most) {
@@ -210,7 +210,7 @@ impl Outgoing {
         } else {
             self.whole_records(most.min(allowed))
         };
-        let piece = Piece { start: self.sent, length };
+        let piece = StreamPiece { start: self.sent, length };
         self.sent += length as u64;
         Some(piece)
     }
@@ -246,7 +246,7 @@ impl Outgoing {
 
     /// The bytes of a piece.
     #[inline]
-    pub fn bytes(&self, piece: Piece) -> [&[u8]; 2] {
+    pub fn bytes(&self, piece: StreamPiece) -> [&[u8]; 2] {
         self.ring.pieces(piece.start, piece.length)
     }
 }
@@ -258,29 +258,29 @@ mod tests {
 
     const HEAD: Head = Head::control(Kind::Raw);
 
-    fn outgoing(capacity: usize) -> Outgoing {
-        Outgoing::new(u32::MAX - 20, capacity)
+    fn outgoing(capacity: usize) -> ReliableOutgoing {
+        ReliableOutgoing::new(u32::MAX - 20, capacity)
     }
 
-    fn short(outgoing: &mut Outgoing, length: usize) -> Posted {
+    fn short(outgoing: &mut ReliableOutgoing, length: usize) -> LinkPosted {
         outgoing.try_append(&HEAD, &[7; 48][..length], None, 0)
     }
 
-    fn lengths(outgoing: &mut Outgoing, most: usize) -> Vec<usize> {
+    fn lengths(outgoing: &mut ReliableOutgoing, most: usize) -> Vec<usize> {
         std::iter::from_fn(|| outgoing.take_new(most, false).map(|piece| piece.length)).collect()
     }
 
     #[test]
     fn short_packets_share_a_datagram_and_are_not_cut() {
         let mut outgoing = outgoing(4096);
-        (0..7).for_each(|_| assert_eq!(short(&mut outgoing, 8), Posted::Sent(0)));
+        (0..7).for_each(|_| assert_eq!(short(&mut outgoing, 8), LinkPosted::Sent(0)));
         assert_eq!(lengths(&mut outgoing, 80), [72, 72, 24]);
     }
 
     #[test]
     fn a_packet_longer_than_a_datagram_is_cut_and_the_next_one_begins_a_new_one() {
         let mut outgoing = outgoing(4096);
-        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 0), Posted::Sent(200));
+        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 0), LinkPosted::Sent(200));
         short(&mut outgoing, 48);
         assert_eq!(lengths(&mut outgoing, 100), [100, 100, 84]);
     }
@@ -288,9 +288,9 @@ mod tests {
     #[test]
     fn without_room_nothing_is_taken() {
         let mut outgoing = outgoing(128);
-        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 200), Posted::Full);
-        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 50), Posted::Sent(60));
-        assert_eq!(short(&mut outgoing, 48), Posted::Full);
+        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 200), LinkPosted::Full);
+        assert_eq!(outgoing.try_append(&HEAD, &[], Some(&[1; 200]), 50), LinkPosted::Sent(60));
+        assert_eq!(short(&mut outgoing, 48), LinkPosted::Full);
         assert_eq!(outgoing.unsent_bytes(), 80);
     }
 
@@ -311,13 +311,13 @@ mod tests {
     #[test]
     fn what_arrived_meanwhile_is_not_sent_again() {
         let mut outgoing = outgoing(4096);
-        (0..4).for_each(|_| assert_eq!(short(&mut outgoing, 8), Posted::Sent(0)));
+        (0..4).for_each(|_| assert_eq!(short(&mut outgoing, 8), LinkPosted::Sent(0)));
         let start = outgoing.next_position();
         assert_eq!(lengths(&mut outgoing, 48), [48, 48]);
         outgoing.handle_lost(start, 48);
         outgoing.handle_lost(start + 48, 48);
         assert_eq!(outgoing.handle_received((start + 24) as u32), Some(true));
-        assert_eq!(outgoing.take_lost(30), Some(Piece { start: start + 24, length: 30 }));
+        assert_eq!(outgoing.take_lost(30), Some(StreamPiece { start: start + 24, length: 30 }));
         assert_eq!(outgoing.handle_received((start + 96) as u32), Some(true));
         assert_eq!(outgoing.take_lost(30), None);
         assert_eq!(outgoing.handle_received((start + 97) as u32), None, "never sent");

@@ -1,6 +1,6 @@
 //! A datagram that arrives: who sent it, whether it is whole and new, and what each part of the link learns from it.
 
-use super::incoming::{Arrival, Packet};
+use super::incoming::{Arrival, LinkPacket};
 use super::sent::Acked;
 use super::{BURST_DATAGRAMS, Gone, LEAST_DATAGRAMS, Link, Phase, Seal};
 use weft_wire::link::header::{self, AT_ONCE, DELAY_UNIT_NS, DONE, Header, WANTS_ACK};
@@ -25,7 +25,7 @@ impl<S: Seal> Link<S> {
     #[inline]
     pub fn handle_datagram<F>(&mut self, now_ns: u64, datagram: &[u8], deliver: F) -> Result<(), Dropped>
     where
-        F: FnMut(Packet<'_>) -> bool,
+        F: FnMut(LinkPacket<'_>) -> bool,
     {
         match Header::parse(datagram) {
             Some(header) => self.handle_parsed(now_ns, header, datagram, deliver),
@@ -40,7 +40,7 @@ impl<S: Seal> Link<S> {
     #[inline]
     pub fn handle_parsed<F>(&mut self, now_ns: u64, header: Header, datagram: &[u8], deliver: F) -> Result<(), Dropped>
     where
-        F: FnMut(Packet<'_>) -> bool,
+        F: FnMut(LinkPacket<'_>) -> bool,
     {
         let mut room = std::mem::take(&mut self.opened);
         let taken = self.take_datagram(now_ns, header, datagram, &mut room, deliver);
@@ -58,7 +58,7 @@ impl<S: Seal> Link<S> {
         mut deliver: F,
     ) -> Result<(), Dropped>
     where
-        F: FnMut(Packet<'_>) -> bool,
+        F: FnMut(LinkPacket<'_>) -> bool,
     {
         let length = datagram.len();
         let (number, start, datagram) = match self.admit(&header, datagram, room) {
@@ -89,7 +89,7 @@ impl<S: Seal> Link<S> {
     }
 
     /// Offers packets again that were not taken.
-    pub fn poll_delivered<F: FnMut(Packet<'_>) -> bool>(&mut self, now_ns: u64, mut deliver: F) {
+    pub fn poll_delivered<F: FnMut(LinkPacket<'_>) -> bool>(&mut self, now_ns: u64, mut deliver: F) {
         if !self.life.is_alive() {
             return;
         }
@@ -208,7 +208,7 @@ impl<S: Seal> Link<S> {
     #[inline]
     fn handle_payload<F>(&mut self, start: u64, payload: &[u8], deliver: &mut F) -> Result<bool, &'static str>
     where
-        F: FnMut(Packet<'_>) -> bool,
+        F: FnMut(LinkPacket<'_>) -> bool,
     {
         if payload.is_empty() {
             return Ok(false);

@@ -7,7 +7,7 @@ use super::bits::{BitRing, SPAN};
 use super::count::{EPOCH, expand};
 use weft_wire::link::header::{DELAY_UNIT_NS, Header, MOST_WORDS};
 
-pub struct Received {
+pub struct ReceivedNumbers {
     seen: BitRing,
     /// One more than the largest number that has arrived.
     next: u64,
@@ -34,7 +34,7 @@ pub struct AckPolicy {
     pub every: u32,
 }
 
-impl Received {
+impl ReceivedNumbers {
     pub fn new(first: u32) -> Self {
         let next = EPOCH + u64::from(first);
         Self {
@@ -148,13 +148,13 @@ mod tests {
 
     const POLICY: AckPolicy = AckPolicy { delay_ns: 1_000, every: 4 };
 
-    fn said(received: &mut Received) -> (u32, u16, Vec<u64>) {
+    fn said(received: &mut ReceivedNumbers) -> (u32, u16, Vec<u64>) {
         let (mut header, mut words) = (Header::default(), [0; MOST_WORDS]);
         received.acknowledge(0, &mut header, &mut words);
         (header.acked, header.run, words[..header.words as usize].to_vec())
     }
 
-    fn take_all(received: &mut Received, numbers: &[u32], floor_at: u32) {
+    fn take_all(received: &mut ReceivedNumbers, numbers: &[u32], floor_at: u32) {
         for number in numbers {
             let full = received.fresh(*number).expect("fresh");
             received.take(0, full, number.wrapping_sub(floor_at) as u16);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_number_is_taken_once() {
-        let mut received = Received::new(7);
+        let mut received = ReceivedNumbers::new(7);
         take_all(&mut received, &[7, 9], 7);
         assert_eq!(received.fresh(7), None);
         assert_eq!(received.fresh(9), None);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_number_from_before_the_window_is_refused() {
-        let mut received = Received::new(0);
+        let mut received = ReceivedNumbers::new(0);
         take_all(&mut received, &[5000], 4999);
         assert_eq!(received.fresh(1), None);
         assert!(received.fresh(4000).is_some());
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn numbers_go_on_across_the_wrap() {
-        let mut received = Received::new(u32::MAX - 1);
+        let mut received = ReceivedNumbers::new(u32::MAX - 1);
         take_all(&mut received, &[u32::MAX - 1, u32::MAX, 0, 1], u32::MAX - 1);
         assert_eq!(said(&mut received), (1, 4, vec![]));
         assert_eq!(received.fresh(u32::MAX), None);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn gaps_are_said_until_they_are_filled_or_of_no_use() {
-        let mut received = Received::new(0);
+        let mut received = ReceivedNumbers::new(0);
         take_all(&mut received, &[0, 1, 3, 4], 0);
         assert_eq!(said(&mut received), (4, 2, vec![0b1011 << 60]));
         take_all(&mut received, &[2], 0);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_wait_for_company_but_not_for_ever() {
-        let mut received = Received::new(0);
+        let mut received = ReceivedNumbers::new(0);
         received.want_ack(500, false, &POLICY);
         assert!(!received.due(1_499) && received.due(1_500));
         received.want_ack(600, false, &POLICY);

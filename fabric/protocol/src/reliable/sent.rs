@@ -13,7 +13,7 @@ const MOST_SPAN: u64 = SPAN - 64;
 const LATE_SPAN: u64 = SPAN / 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct SentEntry {
     pub sent_ns: u64,
     /// Position of the first byte of the payload.
     pub start: u64,
@@ -23,7 +23,7 @@ pub struct Entry {
     pub bytes: u32,
 }
 
-impl Entry {
+impl SentEntry {
     fn empty_bytes(&self) -> u64 {
         if self.length == 0 { u64::from(self.bytes) } else { 0 }
     }
@@ -35,15 +35,15 @@ pub struct Acked {
     /// Bytes of datagrams that are not on their way any more.
     pub bytes: u64,
     /// The newest of them: its number, when it was sent, and its size.
-    pub newest: Option<(u64, Entry)>,
+    pub newest: Option<(u64, SentEntry)>,
     /// Bytes of the longest of them.
     pub longest: u32,
     /// Datagrams that had been given up.
     pub overtaken: u32,
 }
 
-pub struct Sent {
-    entries: Box<[Entry]>,
+pub struct SentDatagrams {
+    entries: Box<[SentEntry]>,
     outstanding: BitRing,
     given_up: BitRing,
     /// Nothing below has been given up lately; `u64::MAX` if nothing has.
@@ -58,11 +58,11 @@ pub struct Sent {
     empty_bytes: u64,
 }
 
-impl Sent {
+impl SentDatagrams {
     pub fn new(first: u32) -> Self {
         let next = EPOCH + u64::from(first);
         Self {
-            entries: vec![Entry::default(); SPAN as usize].into_boxed_slice(),
+            entries: vec![SentEntry::default(); SPAN as usize].into_boxed_slice(),
             outstanding: BitRing::new(),
             given_up: BitRing::new(),
             given_up_from: u64::MAX,
@@ -75,7 +75,7 @@ impl Sent {
     }
 
     #[inline]
-    fn entry(&self, number: u64) -> &Entry {
+    fn entry(&self, number: u64) -> &SentEntry {
         &self.entries[(number % SPAN) as usize]
     }
 
@@ -111,7 +111,7 @@ impl Sent {
 
     /// Notes a datagram that is to be acknowledged, and gives it its number.
     #[inline]
-    pub fn record(&mut self, entry: Entry) -> u64 {
+    pub fn record(&mut self, entry: SentEntry) -> u64 {
         let number = self.skip();
         if self.in_flight_bytes == 0 {
             self.oldest = number;
@@ -136,7 +136,7 @@ impl Sent {
         number
     }
 
-    fn settle(&mut self, number: u64) -> Entry {
+    fn settle(&mut self, number: u64) -> SentEntry {
         self.outstanding.clear(number);
         let entry = *self.entry(number);
         self.in_flight_bytes -= u64::from(entry.bytes);
@@ -224,7 +224,7 @@ impl Sent {
 
     /// The next datagram that counts as lost now.
     #[inline]
-    pub fn poll_lost(&mut self, now_ns: u64, lost_after_ns: u64) -> Option<Entry> {
+    pub fn poll_lost(&mut self, now_ns: u64, lost_after_ns: u64) -> Option<SentEntry> {
         let number = self.overtaken()?;
         if self.entry(number).sent_ns + lost_after_ns > now_ns {
             return None;
@@ -234,7 +234,7 @@ impl Sent {
 
     /// A datagram that is given up because no number is left; without, the numbers would run into it.
     #[inline]
-    pub fn poll_crowded_out(&mut self) -> Option<Entry> {
+    pub fn poll_crowded_out(&mut self) -> Option<SentEntry> {
         if self.next - self.oldest < MOST_SPAN {
             return None;
         }
@@ -242,7 +242,7 @@ impl Sent {
         Some(self.give_up(number))
     }
 
-    fn give_up(&mut self, number: u64) -> Entry {
+    fn give_up(&mut self, number: u64) -> SentEntry {
         let entry = self.settle(number);
         self.given_up.set(number);
         self.given_up_from = self.given_up_from.min(number);
@@ -268,17 +268,17 @@ fn each_bit(mut word: u64, mut on_bit: impl FnMut(u64)) {
 mod tests {
     use super::*;
 
-    fn send(sent: &mut Sent, at_ns: u64) -> u64 {
-        sent.record(Entry { sent_ns: at_ns, start: 0, length: 1, bytes: 100 })
+    fn send(sent: &mut SentDatagrams, at_ns: u64) -> u64 {
+        sent.record(SentEntry { sent_ns: at_ns, start: 0, length: 1, bytes: 100 })
     }
 
-    fn ack(sent: &mut Sent, largest: u64, run: u16, words: &[u64]) -> Acked {
+    fn ack(sent: &mut SentDatagrams, largest: u64, run: u16, words: &[u64]) -> Acked {
         sent.handle_ack(largest as u32, run, words.iter().copied()).expect("sent")
     }
 
     #[test]
     fn an_acknowledgement_settles_each_datagram_once() {
-        let mut sent = Sent::new(u32::MAX);
+        let mut sent = SentDatagrams::new(u32::MAX);
         let numbers: Vec<u64> = (0..4).map(|at| send(&mut sent, at)).collect();
         let first = ack(&mut sent, numbers[2], 2, &[]);
         assert_eq!((first.bytes, first.newest.map(|(number, _)| number)), (200, Some(numbers[2])));
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn words_name_what_arrived_before_the_largest() {
-        let mut sent = Sent::new(0);
+        let mut sent = SentDatagrams::new(0);
         let numbers: Vec<u64> = (0..6).map(|at| send(&mut sent, at)).collect();
         let acked = ack(&mut sent, numbers[5], 1, &[0b01101 << 59]);
         assert_eq!((acked.bytes, sent.in_flight_bytes()), (400, 200));
@@ -298,22 +298,22 @@ mod tests {
 
     #[test]
     fn a_long_datagram_is_seen_to_arrive_though_a_newer_one_has() {
-        let mut sent = Sent::new(0);
-        let long = sent.record(Entry { sent_ns: 0, start: 0, length: 0, bytes: 9_000 });
+        let mut sent = SentDatagrams::new(0);
+        let long = sent.record(SentEntry { sent_ns: 0, start: 0, length: 0, bytes: 9_000 });
         send(&mut sent, 1);
         assert_eq!(ack(&mut sent, long + 1, 2, &[]).longest, 9_000);
     }
 
     #[test]
     fn what_was_never_sent_is_not_believed() {
-        let mut sent = Sent::new(0);
+        let mut sent = SentDatagrams::new(0);
         let number = send(&mut sent, 0);
         assert!(sent.handle_ack(number as u32 + 1, 1, [].into_iter()).is_none());
     }
 
     #[test]
     fn lost_is_what_a_later_one_has_overtaken_by_more_than_the_time() {
-        let mut sent = Sent::new(0);
+        let mut sent = SentDatagrams::new(0);
         let numbers: Vec<u64> = [0, 10, 20].map(|at| send(&mut sent, at)).to_vec();
         assert_eq!(sent.lost_at_ns(100), u64::MAX, "nothing has overtaken it");
         ack(&mut sent, numbers[1], 1, &[]);
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn numbers_do_not_run_into_what_is_on_its_way() {
-        let mut sent = Sent::new(0);
+        let mut sent = SentDatagrams::new(0);
         send(&mut sent, 0);
         let mut crowded_out = 0;
         for _ in 0..3 * SPAN {

@@ -1,6 +1,6 @@
 //! What happens because time goes by. All deadlines stand in [`Link::deadlines`]; none is stored, so none can be stale.
 
-use super::sent::Entry;
+use super::sent::SentEntry;
 use super::{Link, Phase, Seal};
 
 /// Without answer to so many questions, what was known of the path does not hold.
@@ -124,7 +124,7 @@ impl<S: Seal> Link<S> {
         }
     }
 
-    pub(super) fn handle_lost(&mut self, now_ns: u64, entry: &Entry) {
+    pub(super) fn handle_lost(&mut self, now_ns: u64, entry: &SentEntry) {
         self.counters.lost += 1;
         if entry.length == 0 {
             self.path.handle_try_lost(now_ns, entry.bytes as usize);

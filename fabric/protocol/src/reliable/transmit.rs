@@ -1,16 +1,16 @@
 //! A datagram that leaves: what goes into it, and how it is written.
 
-use super::outgoing::Piece;
-use super::sent::Entry;
+use super::outgoing::StreamPiece;
+use super::sent::SentEntry;
 use super::{Link, Phase, Seal};
 use weft_wire::link::header::{AT_ONCE, BYTES, DONE, Header, MOST_WORDS, WANTS_ACK};
 
 /// What the next datagram is for.
-enum Plan {
+enum DatagramPlan {
     /// Bytes of the stream, for the first time or again.
-    Data(Piece, bool),
+    Data(StreamPiece, bool),
     /// To be answered; carries the piece if there is one.
-    Question(Option<Piece>),
+    Question(Option<StreamPiece>),
     /// Padding up to this size, to see whether it passes.
     Try(usize),
     /// What has arrived, and nothing else.
@@ -60,7 +60,7 @@ impl<S: Seal> Link<S> {
     }
 
     #[inline]
-    fn plan(&mut self, now_ns: u64, buffer_bytes: usize) -> Option<Plan> {
+    fn plan(&mut self, now_ns: u64, buffer_bytes: usize) -> Option<DatagramPlan> {
         let room = self.payload_room(buffer_bytes);
         if room == 0 {
             return None;
@@ -74,19 +74,19 @@ impl<S: Seal> Link<S> {
         }
         let trying = self.path.wanted(now_ns).filter(|size| *size <= buffer_bytes && self.sent.in_flight_bytes() > 0);
         if let Some(size) = trying {
-            return Some(Plan::Try(size));
+            return Some(DatagramPlan::Try(size));
         }
-        (self.received.due(now_ns) || self.life.has_done_to_say()).then_some(Plan::Acknowledge)
+        (self.received.due(now_ns) || self.life.has_done_to_say()).then_some(DatagramPlan::Acknowledge)
     }
 
     /// The oldest bytes that have not arrived say most; the window does not count.
-    fn plan_question(&mut self, room: usize) -> Plan {
+    fn plan_question(&mut self, room: usize) -> DatagramPlan {
         self.counters.questions += 1;
-        Plan::Question(self.outgoing.oldest(room))
+        DatagramPlan::Question(self.outgoing.oldest(room))
     }
 
     #[inline]
-    fn plan_data(&mut self, now_ns: u64, room: usize) -> Option<Plan> {
+    fn plan_data(&mut self, now_ns: u64, room: usize) -> Option<DatagramPlan> {
         self.paced = false;
         if !self.outgoing.has_piece() {
             return None;
@@ -101,10 +101,10 @@ impl<S: Seal> Link<S> {
             return None;
         }
         if let Some(piece) = self.outgoing.take_lost(room) {
-            return Some(Plan::Data(piece, true));
+            return Some(DatagramPlan::Data(piece, true));
         }
         let in_flight = self.sent.in_flight_bytes() > 0;
-        self.outgoing.take_new(room, in_flight).map(|piece| Plan::Data(piece, false))
+        self.outgoing.take_new(room, in_flight).map(|piece| DatagramPlan::Data(piece, false))
     }
 
     /// What carries no payload does not count. Else the one try of a larger datagram would fill the least window, to which a
@@ -116,18 +116,25 @@ impl<S: Seal> Link<S> {
     }
 
     #[inline]
-    fn write(&mut self, now_ns: u64, plan: &Plan, mut header: Header, words: &[u64], buffer: &mut [u8]) -> usize {
-        let nothing = Piece { start: self.outgoing.next_position(), length: 0 };
+    fn write(
+        &mut self,
+        now_ns: u64,
+        plan: &DatagramPlan,
+        mut header: Header,
+        words: &[u64],
+        buffer: &mut [u8],
+    ) -> usize {
+        let nothing = StreamPiece { start: self.outgoing.next_position(), length: 0 };
         let (piece, flags) = match plan {
-            Plan::Data(piece, _) => (*piece, WANTS_ACK),
-            Plan::Question(piece) => (piece.unwrap_or(nothing), WANTS_ACK | AT_ONCE),
-            Plan::Try(_) => (nothing, WANTS_ACK | AT_ONCE),
-            Plan::Acknowledge => (nothing, 0),
+            DatagramPlan::Data(piece, _) => (*piece, WANTS_ACK),
+            DatagramPlan::Question(piece) => (piece.unwrap_or(nothing), WANTS_ACK | AT_ONCE),
+            DatagramPlan::Try(_) => (nothing, WANTS_ACK | AT_ONCE),
+            DatagramPlan::Acknowledge => (nothing, 0),
         };
         let payload_at = header.payload_at();
         let seal_bytes = self.seal.bytes();
         let least = payload_at + piece.length + seal_bytes;
-        let length = if let Plan::Try(size) = plan { least.max(*size) } else { least };
+        let length = if let DatagramPlan::Try(size) = plan { least.max(*size) } else { least };
         let buffer = &mut buffer[..length];
 
         header.floor = self.sent.floor();
@@ -155,20 +162,21 @@ impl<S: Seal> Link<S> {
 
     /// Notes what leaves, and gives it its number.
     #[inline]
-    fn note_sent(&mut self, now_ns: u64, plan: &Plan, piece: Piece, length: usize) -> u64 {
+    fn note_sent(&mut self, now_ns: u64, plan: &DatagramPlan, piece: StreamPiece, length: usize) -> u64 {
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += length as u64;
-        if let Plan::Acknowledge = plan {
+        if let DatagramPlan::Acknowledge = plan {
             self.counters.acks_sent += 1;
             return self.sent.skip();
         }
-        let again = matches!(plan, Plan::Question(_) | Plan::Data(_, true));
+        let again = matches!(plan, DatagramPlan::Question(_) | DatagramPlan::Data(_, true));
         self.counters.bytes_sent_again += if again { piece.length as u64 } else { 0 };
         self.asked_ns = now_ns;
         self.pacer.handle_sent(length);
-        let entry = Entry { sent_ns: now_ns, start: piece.start, length: piece.length as u32, bytes: length as u32 };
+        let entry =
+            SentEntry { sent_ns: now_ns, start: piece.start, length: piece.length as u32, bytes: length as u32 };
         let number = self.sent.record(entry);
-        if let Plan::Try(_) = plan {
+        if let DatagramPlan::Try(_) = plan {
             self.path.handle_tried();
         }
         number

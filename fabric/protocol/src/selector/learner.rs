@@ -18,7 +18,7 @@
 //!
 //! *Of each peer*, whether it waits for long messages ([`super::waits`]).
 
-use super::trial::{CLASSES, Class, Method, class_of, per_byte};
+use super::trial::{CLASSES, LengthClass, Method, class_of, per_byte};
 use super::waits::Waits;
 
 /// Messages of a sender's period. It goes on while the last one is under way: in a window of many, the last ones pay for all.
@@ -102,7 +102,7 @@ impl Period {
         Self { method, since_ns: now_ns, messages: 0, bytes: 0 }
     }
 
-    fn end(&self, class: &mut Class, now_ns: u64) {
+    fn end(&self, class: &mut LengthClass, now_ns: u64) {
         if self.bytes > 0 {
             class.record(self.method, per_byte(now_ns.saturating_sub(self.since_ns), self.bytes));
         }
@@ -112,7 +112,7 @@ impl Period {
 /// What a receiver has learned, and the period that is under way.
 #[derive(Default)]
 struct Grants {
-    classes: [Class; CLASSES],
+    classes: [LengthClass; CLASSES],
     under_way: u32,
     period: Option<Granting>,
 }
@@ -174,12 +174,12 @@ impl Grants {
 /// What a sender has learned, by length.
 #[derive(Default)]
 struct Offers {
-    paces: [Pace; CLASSES],
+    paces: [LearnedPace; CLASSES],
 }
 
 #[derive(Clone, Copy, Default)]
-struct Pace {
-    class: Class,
+struct LearnedPace {
+    class: LengthClass,
     period: Option<Period>,
     last: u32,
 }
@@ -192,7 +192,7 @@ impl Offers {
         now_ns: impl FnOnce() -> u64,
         under_way: impl FnOnce(u32) -> bool,
     ) -> Method {
-        let Pace { class, period, last } = &mut self.paces[class_of(bytes)];
+        let LearnedPace { class, period, last } = &mut self.paces[class_of(bytes)];
         let goes_on = period.filter(|period| match period.messages {
             MOST_MESSAGES.. => false,
             messages => messages < PERIOD_MESSAGES || (*last != request && under_way(*last)),

@@ -21,7 +21,7 @@ mod waits;
 pub use learner::{BufferKind, Learner};
 use std::fmt;
 pub use trial::Method;
-pub use waits::{Waits, Word, may_go};
+pub use waits::{ReceiverWord, Waits, may_go};
 use weft_wire::cell::INLINE_BYTES;
 
 /// Largest message that may come without asking, whatever the sender's setting. Bounds what a peer's claim can make us

@@ -52,7 +52,7 @@ impl Recent {
 
 /// Messages of about one length.
 #[derive(Clone, Copy)]
-pub(super) struct Class {
+pub(super) struct LengthClass {
     stream: Recent,
     copy: Recent,
     method: Method,
@@ -62,14 +62,14 @@ pub(super) struct Class {
     gap: u32,
 }
 
-impl Default for Class {
+impl Default for LengthClass {
     fn default() -> Self {
         let (stream, copy) = (Recent::default(), Recent::default());
         Self { stream, copy, method: Method::Stream, left: TRIAL, in_trial: false, gap: TRIAL }
     }
 }
 
-impl Class {
+impl LengthClass {
     pub fn median(&self, method: Method) -> Option<u64> {
         match method {
             Method::Stream => self.stream.median(),

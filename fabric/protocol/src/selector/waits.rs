@@ -17,7 +17,7 @@ const MOST_ASKED: u32 = 64;
 /// What the receiver has to say of a message that has come without asking though it is long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Word {
+pub enum ReceiverWord {
     /// That it was not waited for, when it is received; if it was, that is said with the next that owes more.
     IfKept = 0,
     Always = 1,
@@ -49,9 +49,9 @@ pub fn may_go(length: usize, eager: usize) -> bool {
 
 impl Waits {
     /// What is owed for a message that may ever go, if it goes now.
-    pub fn poll(&self, length: usize, eager: usize) -> Option<Word> {
+    pub fn poll(&self, length: usize, eager: usize) -> Option<ReceiverWord> {
         let (window, after) = (eager.saturating_mul(WINDOW_TIMES), self.under_way + length);
-        let word = if after > window / 2 { Word::Always } else { Word::IfKept };
+        let word = if after > window / 2 { ReceiverWord::Always } else { ReceiverWord::IfKept };
         (self.ask == 0 && after <= window).then_some(word)
     }
 
@@ -82,9 +82,9 @@ impl Waits {
     }
 
     /// One has come that was waited for; the bytes that the sender is told of, if it is.
-    pub fn note_waited(&mut self, length: u64, word: Word) -> Option<u64> {
+    pub fn note_waited(&mut self, length: u64, word: ReceiverWord) -> Option<u64> {
         self.untold = self.untold.saturating_add(length);
-        (word == Word::Always).then(|| std::mem::take(&mut self.untold))
+        (word == ReceiverWord::Always).then(|| std::mem::take(&mut self.untold))
     }
 }
 

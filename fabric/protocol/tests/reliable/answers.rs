@@ -37,7 +37,7 @@ fn each_of_two_who_answer_each_other_sends_one_datagram_for_a_message() {
         let length = post(&mut links[turn % 2], now_ns, &mut buffer);
         now_ns += HOP_NS;
         let (link, mut got) = (&mut links[1 - turn % 2], 0);
-        let deliver = |_: weft_protocol::reliable::Packet<'_>| {
+        let deliver = |_: weft_protocol::reliable::LinkPacket<'_>| {
             got += 1;
             true
         };

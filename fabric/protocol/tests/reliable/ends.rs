@@ -5,7 +5,7 @@ use crate::network::{Network, Way};
 use crate::random::Random;
 use crate::traffic::{Item, Source};
 use std::collections::VecDeque;
-use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, Phase, Posted};
+use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, LinkPosted, Phase};
 use weft_wire::link::mac::Key;
 
 /// With a key, or encrypted with one.
@@ -77,16 +77,16 @@ impl End {
         }
         while let Some(item) = self.rest.take().or_else(|| self.source.poll(now_ns)) {
             match self.link.try_send(&item.head, item.inline(), item.bulk()) {
-                Posted::Sent(bulk_bytes) => {
+                LinkPosted::Sent(bulk_bytes) => {
                     let (accepted, rest) = item.split(bulk_bytes);
                     self.accepted.push_back(accepted);
                     self.rest = rest;
                 }
-                Posted::Full => {
+                LinkPosted::Full => {
                     self.rest = Some(item);
                     return;
                 }
-                Posted::Gone => return,
+                LinkPosted::Gone => return,
             }
         }
         if self.closes && self.source.is_dry() {
@@ -121,7 +121,7 @@ impl End {
             return;
         }
         let (refuses_ppm, mut until_ns, mut bytes) = (self.refuses_ppm, self.refusing_until_ns, 0);
-        let deliver = |packet: weft_protocol::reliable::Packet<'_>| {
+        let deliver = |packet: weft_protocol::reliable::LinkPacket<'_>| {
             if until_ns > now_ns || random.chance(refuses_ppm) {
                 until_ns = until_ns.max(now_ns + 100 * US);
                 return false;

@@ -5,7 +5,7 @@ use crate::faults::{Faults, MS, S, US};
 use crate::random::Random;
 use crate::traffic::{Source, item};
 use crate::world::{SEALER, World, configs};
-use weft_protocol::reliable::{Config, Counters, Dropped, Gone, Keyed, Link, Phase};
+use weft_protocol::reliable::{Config, Dropped, Gone, Keyed, Link, Phase, ReliableCounters};
 use weft_wire::link::header::{Header, Process};
 use weft_wire::link::mac::Key;
 
@@ -32,7 +32,7 @@ fn after_talk(sealer: Sealer) -> (World, Vec<Vec<u8>>) {
 }
 
 /// What the second end counts when these datagrams arrive, and that talking goes on after.
-fn counted(world: &mut World, datagrams: Vec<Vec<u8>>) -> Counters {
+fn counted(world: &mut World, datagrams: Vec<Vec<u8>>) -> ReliableCounters {
     let before = *world.ends[1].link.counters();
     for datagram in datagrams {
         world.network.inject(world.now_ns + 1, 1, datagram);

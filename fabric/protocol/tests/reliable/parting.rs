@@ -4,7 +4,7 @@ use crate::faults::{Faults, MS, Partition, S, US};
 use crate::random::Random;
 use crate::traffic::{Source, item};
 use crate::world::{SEALER, World, configs};
-use weft_protocol::reliable::{Gone, Link, Phase, Posted};
+use weft_protocol::reliable::{Gone, Link, LinkPosted, Phase};
 
 fn queue(count: usize, bulk: usize) -> Source {
     Source::Queue((0..count).map(|at| item(at, 8, bulk)).collect())
@@ -35,7 +35,7 @@ fn a_dead_peer_is_told_of_within_its_time() {
         assert!(matches!(world.ends[0].link.phase(), Phase::Gone(Gone::Silent { .. })));
         assert!((dead_after_ns - S..=dead_after_ns + S).contains(&told_after_ns), "after {told_after_ns} ns");
         let item = item(0, 0, 0);
-        assert_eq!(world.ends[0].link.try_send(&item.head, &[], None), Posted::Gone);
+        assert_eq!(world.ends[0].link.try_send(&item.head, &[], None), LinkPosted::Gone);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::traffic::Source;
 use crate::world::{World, configs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use weft_protocol::reliable::{AckPolicy, Counters, Phase, Sizes};
+use weft_protocol::reliable::{AckPolicy, Phase, ReliableCounters, Sizes};
 use weft_wire::link::mac::Key;
 
 const SEEDS: u64 = 2_000;
@@ -52,7 +52,7 @@ fn world(seed: u64) -> World {
 }
 
 /// What both ends of one seed have counted.
-fn run(seed: u64) -> [Counters; 2] {
+fn run(seed: u64) -> [ReliableCounters; 2] {
     let mut world = world(seed);
     let in_time = world.run(3_600 * S, World::all_over);
     let state = || -> Vec<_> {

@@ -3,7 +3,7 @@
 use crate::random::Random;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use weft_protocol::reliable::Packet;
+use weft_protocol::reliable::LinkPacket;
 use weft_wire::cell::{Head, Kind};
 
 const PATTERN_BYTES: usize = 1 << 18;
@@ -49,7 +49,7 @@ impl Item {
         (Self { bulk: (at, accepted), ..self }, (accepted < length).then_some(rest))
     }
 
-    pub fn check(&self, packet: &Packet<'_>) {
+    pub fn check(&self, packet: &LinkPacket<'_>) {
         assert_eq!(packet.head, self.head);
         assert_eq!(packet.inline, self.inline());
         assert_eq!(packet.bulk[0].len() + packet.bulk[1].len(), self.bulk.1, "length of the bulk payload");

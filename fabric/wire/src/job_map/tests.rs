@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn map() -> JobMap {
     let host = |name: &str, addresses: Vec<IpAddr>| Host { name: name.to_owned(), addresses };
-    let rank = |host, member, tcp_port, udp_port| Rank { host, member, tcp_port, udp_port };
+    let rank = |host, member, tcp_port, udp_port| MappedRank { host, member, tcp_port, udp_port };
     JobMap {
         key: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
         hosts: vec![
@@ -97,7 +97,7 @@ proptest! {
         let place = |(host, tcp_port, udp_port): (u32, u16, u16)| {
             let host = host % hosts.len() as u32;
             members[host as usize] += 1;
-            Rank { host, member: members[host as usize] - 1, tcp_port, udp_port }
+            MappedRank { host, member: members[host as usize] - 1, tcp_port, udp_port }
         };
         let ranks = ranks.into_iter().map(place).collect();
         let map = JobMap { key, hosts, ranks };

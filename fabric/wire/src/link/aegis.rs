@@ -13,15 +13,18 @@ use aes::hazmat::cipher_round_par;
 #[cfg(target_arch = "x86_64")]
 mod by_instruction;
 #[cfg(target_arch = "x86_64")]
-use by_instruction::Instruction;
+use by_instruction::AesInstruction;
 
 /// Elsewhere there is none that we know how to use.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
-enum Instruction {}
+enum NoInstruction {}
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Instruction {
+type AesInstruction = NoInstruction;
+
+#[cfg(not(target_arch = "x86_64"))]
+impl AesInstruction {
     fn detect() -> Option<Self> {
         None
     }
@@ -48,7 +51,7 @@ type State = [u128; 8];
 /// Whether the processor has an instruction for it.
 #[inline]
 pub fn is_fast() -> bool {
-    Instruction::detect().is_some()
+    AesInstruction::detect().is_some()
 }
 
 /// Makes codes under one key.
@@ -56,7 +59,7 @@ pub fn is_fast() -> bool {
 pub struct Mac {
     /// As the key leaves it.
     state: State,
-    instruction: Option<Instruction>,
+    instruction: Option<AesInstruction>,
 }
 
 /// A key is not printed.
@@ -70,7 +73,7 @@ impl Mac {
     #[inline]
     pub fn new(key: &Key) -> Self {
         let key = u128::from_le_bytes(key.0);
-        let instruction = Instruction::detect();
+        let instruction = AesInstruction::detect();
         match instruction {
             Some(by_instruction) => Self { state: by_instruction.begin(begin(key, 0)), instruction },
             None => Self::anywhere(key, 0),

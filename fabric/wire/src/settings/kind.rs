@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 
 /// What a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// `on` or `off` (also `yes`/`no`, `true`/`false`, `1`/`0`).
     Switch,
     /// A whole number of `unit` within `min..=max`, or the word that stands for "no number" (`auto`, `none`).
@@ -25,7 +25,7 @@ pub enum Kind {
 
 /// A value that fits its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub enum SettingValue {
     Switch(bool),
     /// `None` is the kind's word.
     Integer(Option<u64>),
@@ -37,58 +37,66 @@ pub enum Value {
     Algorithms(Algorithms),
 }
 
-impl Kind {
+impl SettingKind {
     /// The value that `text` means, or `None` when it is not accepted.
-    pub fn parse(&self, text: &str) -> Option<Value> {
+    pub fn parse(&self, text: &str) -> Option<SettingValue> {
         match *self {
-            Kind::Switch => parse_switch(text).map(Value::Switch),
-            Kind::Integer { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => Some(Value::Integer(None)),
-            Kind::Size { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => Some(Value::Size(None)),
-            Kind::Integer { min, max, .. } => {
-                in_range(text.parse().ok()?, min, max).map(|number| Value::Integer(Some(number)))
+            SettingKind::Switch => parse_switch(text).map(SettingValue::Switch),
+            SettingKind::Integer { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => {
+                Some(SettingValue::Integer(None))
             }
-            Kind::Size { min, max, .. } => in_range(parse_size(text)?, min, max).map(|bytes| Value::Size(Some(bytes))),
-            Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
-            Kind::Ports => Ports::parse(text).map(Value::Ports),
-            Kind::Devices => DeviceOrder::parse(text).map(Value::Devices),
-            Kind::Algorithms => Algorithms::parse(text).map(Value::Algorithms),
+            SettingKind::Size { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => {
+                Some(SettingValue::Size(None))
+            }
+            SettingKind::Integer { min, max, .. } => {
+                in_range(text.parse().ok()?, min, max).map(|number| SettingValue::Integer(Some(number)))
+            }
+            SettingKind::Size { min, max, .. } => {
+                in_range(parse_size(text)?, min, max).map(|bytes| SettingValue::Size(Some(bytes)))
+            }
+            SettingKind::Choice(words) => {
+                words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| SettingValue::Choice(w))
+            }
+            SettingKind::Ports => Ports::parse(text).map(SettingValue::Ports),
+            SettingKind::Devices => DeviceOrder::parse(text).map(SettingValue::Devices),
+            SettingKind::Algorithms => Algorithms::parse(text).map(SettingValue::Algorithms),
         }
     }
 
     /// The words among what is accepted, for the nearest one to a wrong value.
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
-            Kind::Switch => vec!["on", "off"],
-            Kind::Integer { word, .. } | Kind::Size { word, .. } => word.into_iter().collect(),
-            Kind::Choice(words) => words.to_vec(),
-            Kind::Ports => vec!["all"],
-            Kind::Algorithms => vec!["auto"],
-            Kind::Devices => DeviceOrder::WORDS.to_vec(),
+            SettingKind::Switch => vec!["on", "off"],
+            SettingKind::Integer { word, .. } | SettingKind::Size { word, .. } => word.into_iter().collect(),
+            SettingKind::Choice(words) => words.to_vec(),
+            SettingKind::Ports => vec!["all"],
+            SettingKind::Algorithms => vec!["auto"],
+            SettingKind::Devices => DeviceOrder::WORDS.to_vec(),
         }
     }
 }
 
 /// What is accepted, for error messages and the manual.
-impl Display for Kind {
+impl Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::Switch => write!(f, "on or off"),
-            Kind::Integer { unit, min, max, word } => {
+            SettingKind::Switch => write!(f, "on or off"),
+            SettingKind::Integer { unit, min, max, word } => {
                 if let Some(word) = word {
                     write!(f, "{word} or ")?;
                 }
                 write!(f, "a whole number of {unit} from {min} to {max}")
             }
-            Kind::Size { min, max, word } => {
+            SettingKind::Size { min, max, word } => {
                 if let Some(word) = word {
                     write!(f, "{word} or ")?;
                 }
-                write!(f, "a number of bytes from {} to {} (suffixes K, M, G)", Bytes(min), Bytes(max))
+                write!(f, "a number of bytes from {} to {} (suffixes K, M, G)", ByteCount(min), ByteCount(max))
             }
-            Kind::Choice(words) => write!(f, "{}", words.join(", ")),
-            Kind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
-            Kind::Algorithms => write!(f, "{}", Algorithms::accepted()),
-            Kind::Devices => {
+            SettingKind::Choice(words) => write!(f, "{}", words.join(", ")),
+            SettingKind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
+            SettingKind::Algorithms => write!(f, "{}", Algorithms::accepted()),
+            SettingKind::Devices => {
                 write!(
                     f,
                     "auto, or some of {}, with commas, the first to be used first",
@@ -125,9 +133,9 @@ fn in_range(number: u64, min: u64, max: u64) -> Option<u64> {
 }
 
 /// A number of bytes in its shortest exact form.
-struct Bytes(u64);
+struct ByteCount(u64);
 
-impl Display for Bytes {
+impl Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
         match self.0 {
@@ -143,63 +151,65 @@ impl Display for Bytes {
 pub trait Field: Sized {
     /// The field for a value of its kind; `None` when the table gives the field another kind (a mistake in the table
     /// that the tests of this room find).
-    fn from_value(value: Value) -> Option<Self>;
+    fn from_value(value: SettingValue) -> Option<Self>;
     /// The value as one would type it; `word` is what the kind says for "no number".
-    fn text(&self, kind: &Kind) -> String;
+    fn text(&self, kind: &SettingKind) -> String;
 }
 
 impl Field for bool {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Switch(on) = value { Some(on) } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Switch(on) = value { Some(on) } else { None }
     }
 
-    fn text(&self, _: &Kind) -> String {
+    fn text(&self, _: &SettingKind) -> String {
         if *self { "on" } else { "off" }.to_owned()
     }
 }
 
 impl Field for Option<u64> {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Integer(number) | Value::Size(number) = value { Some(number) } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Integer(number) | SettingValue::Size(number) = value { Some(number) } else { None }
     }
 
-    fn text(&self, kind: &Kind) -> String {
+    fn text(&self, kind: &SettingKind) -> String {
         match (self, kind) {
-            (Some(bytes), Kind::Size { .. }) => Bytes(*bytes).to_string(),
+            (Some(bytes), SettingKind::Size { .. }) => ByteCount(*bytes).to_string(),
             (Some(number), _) => number.to_string(),
-            (None, Kind::Integer { word: Some(word), .. } | Kind::Size { word: Some(word), .. }) => (*word).to_owned(),
+            (None, SettingKind::Integer { word: Some(word), .. } | SettingKind::Size { word: Some(word), .. }) => {
+                (*word).to_owned()
+            }
             (None, _) => "none".to_owned(),
         }
     }
 }
 
 impl Field for DeviceOrder {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Devices(order) = value { Some(order) } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Devices(order) = value { Some(order) } else { None }
     }
 
-    fn text(&self, _: &Kind) -> String {
+    fn text(&self, _: &SettingKind) -> String {
         self.to_string()
     }
 }
 
 impl Field for Algorithms {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Algorithms(algorithms) = value { Some(algorithms) } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Algorithms(algorithms) = value { Some(algorithms) } else { None }
     }
 
-    fn text(&self, _: &Kind) -> String {
+    fn text(&self, _: &SettingKind) -> String {
         self.to_string()
     }
 }
 
 impl Field for u64 {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Size(bytes) = value { bytes } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Size(bytes) = value { bytes } else { None }
     }
 
-    fn text(&self, _: &Kind) -> String {
-        Bytes(*self).to_string()
+    fn text(&self, _: &SettingKind) -> String {
+        ByteCount(*self).to_string()
     }
 }
 
@@ -258,11 +268,11 @@ impl Display for Ports {
 }
 
 impl Field for Ports {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Ports(ports) = value { Some(ports) } else { None }
+    fn from_value(value: SettingValue) -> Option<Self> {
+        if let SettingValue::Ports(ports) = value { Some(ports) } else { None }
     }
 
-    fn text(&self, _: &Kind) -> String {
+    fn text(&self, _: &SettingKind) -> String {
         self.to_string()
     }
 }
@@ -280,11 +290,11 @@ macro_rules! choice {
         }
 
         impl Field for $name {
-            fn from_value(value: Value) -> Option<Self> {
-                match value { $(Value::Choice($word) => Some($name::$variant),)+ _ => None }
+            fn from_value(value: SettingValue) -> Option<Self> {
+                match value { $(SettingValue::Choice($word) => Some($name::$variant),)+ _ => None }
             }
 
-            fn text(&self, _: &Kind) -> String {
+            fn text(&self, _: &SettingKind) -> String {
                 match self { $($name::$variant => $word),+ }.to_owned()
             }
         }

@@ -19,7 +19,7 @@ mod tests;
 
 pub use algorithms::Algorithms;
 pub use devices::{DeviceName, DeviceOrder};
-pub use kind::{Bind, Collectives, Field, Kind, Pmix, Ports, Progress, SingleCopy, SocketLog, XdpMode};
+pub use kind::{Bind, Collectives, Field, Pmix, Ports, Progress, SettingKind, SingleCopy, SocketLog, XdpMode};
 pub use nearest::nearest;
 pub use parse::{SettingError, Unknown, unknown};
 pub use table::{COUNT, DEFINITIONS, Settings};
@@ -37,7 +37,7 @@ pub struct Definition {
     /// Command-line flag of `weft run` without its dashes, where there is one.
     pub flag: Option<&'static str>,
     /// What is accepted.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// The value when nothing is said, as one would type it.
     pub default: &'static str,
     /// One sentence for people.
@@ -64,7 +64,7 @@ impl std::fmt::Display for Origin {
 
 /// One line of `weft info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct SettingRow {
     pub definition: &'static Definition,
     /// The value as one would type it, in its shortest form.
     pub value: String,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use thiserror::Error;
 
-use super::kind::Value;
+use super::kind::SettingValue;
 use super::{COUNT, DEFINITIONS, Definition, OTHER_VARIABLES, Origin, PREFIX, nearest};
 
 /// A setting that is refused. Blast radius: the process does not start.
@@ -65,12 +65,12 @@ pub fn unknown<K: AsRef<OsStr>, V: AsRef<OsStr>>(env: impl IntoIterator<Item = (
 
 /// The checked values and where each came from, in the order of the table.
 #[derive(Debug)]
-pub(super) struct Values {
-    pub given: [Option<(Value, Origin)>; COUNT],
+pub(super) struct SettingValues {
+    pub given: [Option<(SettingValue, Origin)>; COUNT],
     pub errors: Vec<SettingError>,
 }
 
-impl Values {
+impl SettingValues {
     pub fn new() -> Self {
         Self { given: [None; COUNT], errors: Vec::new() }
     }

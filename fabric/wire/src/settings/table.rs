@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 
 use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
-use super::kind::{Bind, Collectives, Field, Kind, Pmix, Ports, Progress, SingleCopy, SocketLog, XdpMode};
-use super::parse::{SettingError, Values};
-use super::{Definition, Origin, Row};
+use super::kind::{Bind, Collectives, Field, Pmix, Ports, Progress, SettingKind, SingleCopy, SocketLog, XdpMode};
+use super::parse::{SettingError, SettingValues};
+use super::{Definition, Origin, SettingRow};
 
 /// Makes, from one line per setting, its [`Definition`] and its field in [`Settings`].
 macro_rules! settings {
@@ -34,7 +34,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            fn from_values(values: Values) -> Result<Self, Vec<SettingError>> {
+            fn from_values(values: SettingValues) -> Result<Self, Vec<SettingError>> {
                 if !values.errors.is_empty() {
                     return Err(values.errors);
                 }
@@ -79,23 +79,23 @@ impl Settings {
         env: impl IntoIterator<Item = (K, V)>,
         flags: impl IntoIterator<Item = (F, T)>,
     ) -> Result<Self, Vec<SettingError>> {
-        let mut values = Values::new();
+        let mut values = SettingValues::new();
         values.read_env(env);
         values.read_flags(flags);
         Self::from_values(values)
     }
 
     /// Every setting with its value and origin, for display.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub fn rows(&self) -> impl Iterator<Item = SettingRow> {
         let texts = self.texts().into_iter().zip(self.origins);
-        DEFINITIONS.iter().zip(texts).map(|(definition, (value, origin))| Row { definition, value, origin })
+        DEFINITIONS.iter().zip(texts).map(|(definition, (value, origin))| SettingRow { definition, value, origin })
     }
 }
 
 /// Every setting at its default.
 impl Default for Settings {
     fn default() -> Self {
-        Self::from_values(Values::new()).expect("nothing given, nothing refused")
+        Self::from_values(SettingValues::new()).expect("nothing given, nothing refused")
     }
 }
 
@@ -107,90 +107,90 @@ const AUTO: Option<&str> = Some("auto");
 // field: type, environment variable, flag, kind, default, meaning;
 settings! {
     spin_us: Option<u64>, "WEFT_SPIN_US", None,
-        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        SettingKind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "Longest busy wait before the core is handed over; auto follows how long waits have lasted.";
     yield_us: Option<u64>, "WEFT_YIELD_US", None,
-        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        SettingKind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "How long the core is handed over again and again before the process sleeps.";
     progress: Progress, "WEFT_PROGRESS", None,
-        Kind::Choice(Progress::WORDS), "caller",
+        SettingKind::Choice(Progress::WORDS), "caller",
         "Who delivers messages that arrive: the callers of the interface, or a thread as well (thread), which needs a core and is for programs that compute while messages come.";
     eager_bytes: u64, "WEFT_EAGER_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB, word: None }, "64K",
+        SettingKind::Size { min: 0, max: ONE_GIB, word: None }, "64K",
         "Largest message that is sent without asking the receiver first; up to 16 times that over TCP to who waited for the last ones.";
     single_copy: SingleCopy, "WEFT_SINGLE_COPY", None,
-        Kind::Choice(SingleCopy::WORDS), "auto",
+        SettingKind::Choice(SingleCopy::WORDS), "auto",
         "Whether long messages are copied straight out of the sender's memory (cross-memory attach).";
     single_copy_bytes: Option<u64>, "WEFT_SINGLE_COPY_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB, word: AUTO }, "auto",
+        SettingKind::Size { min: 0, max: ONE_GIB, word: AUTO }, "auto",
         "Smallest message that is copied straight out of the sender's memory; auto follows what has been faster lately.";
     collectives: Collectives, "WEFT_COLLECTIVES", None,
-        Kind::Choice(Collectives::WORDS), "auto",
+        SettingKind::Choice(Collectives::WORDS), "auto",
         "How collective operations inside a host travel: through shared memory or as messages.";
     algorithms: Algorithms, "WEFT_ALGORITHMS", None,
-        Kind::Algorithms, "auto",
+        SettingKind::Algorithms, "auto",
         "Which algorithms collective operations use, the same for all ranks of a job; an operation that is named goes by messages, and by another algorithm where that one cannot serve.";
     device: DeviceOrder, "WEFT_DEVICE", Some("device"),
-        Kind::Devices, "auto",
+        SettingKind::Devices, "auto",
         "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
     xdp_mode: XdpMode, "WEFT_XDP_MODE", None,
-        Kind::Choice(XdpMode::WORDS), "auto",
+        SettingKind::Choice(XdpMode::WORDS), "auto",
         "How the filter of xdp is attached: in the driver (native), or behind it (generic). auto: generic on virtual cables (veth), where native would take offloads from other traffic, and native elsewhere.";
     encrypt: bool, "WEFT_ENCRYPT", Some("encrypt"),
-        Kind::Switch, "off",
+        SettingKind::Switch, "off",
         "Whether what ranks of different hosts send each other is encrypted; the same for all ranks of a job.";
     keep_going: bool, "WEFT_KEEP_GOING", Some("keep-going"),
-        Kind::Switch, "off",
+        SettingKind::Switch, "off",
         "Whether the other ranks go on when one is lost; for programs that mitigate failures.";
     connect_timeout: Option<u64>, "WEFT_CONNECT_TIMEOUT", None,
-        Kind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "180",
+        SettingKind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "180",
         "How long MPI_Comm_connect waits for an MPI_Comm_accept; the info key timeout goes before it.";
     status: bool, "WEFT_STATUS", None,
-        Kind::Switch, "on",
+        SettingKind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";
     backtrace: bool, "WEFT_BACKTRACE", None,
-        Kind::Switch, "on",
+        SettingKind::Switch, "on",
         "Whether the launcher says in which function the first rank has failed that a signal has ended, and how it came there.";
     bind: Bind, "WEFT_BIND", Some("bind"),
-        Kind::Choice(Bind::WORDS), "auto",
+        SettingKind::Choice(Bind::WORDS), "auto",
         "Whether ranks are bound to cores; auto binds when there are enough cores for all ranks.";
     timeout: Option<u64>, "WEFT_TIMEOUT", Some("timeout"),
-        Kind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "none",
+        SettingKind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "none",
         "How long a job may run before it is ended.";
     launch_timeout: Option<u64>, "WEFT_LAUNCH_TIMEOUT", None,
-        Kind::Integer { unit: "seconds", min: 1, max: 3600, word: Some("none") }, "4",
+        SettingKind::Integer { unit: "seconds", min: 1, max: 3600, word: Some("none") }, "4",
         "How long a host of a job may take to answer before the job is given up.";
     launch_tree: Option<u64>, "WEFT_LAUNCH_TREE", None,
-        Kind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
+        SettingKind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
         "From how many hosts on a job is started as a tree: some of its agents start the others.";
     pmix: Pmix, "WEFT_PMIX", None,
-        Kind::Choice(Pmix::WORDS), "auto",
+        SettingKind::Choice(Pmix::WORDS), "auto",
         "Whether weft run serves its ranks PMIx, in the place of PMI-1 and PMI-2. auto: where a program was linked with Open MPI, or with PMIx itself.";
     allocation: bool, "WEFT_ALLOCATION", None,
-        Kind::Switch, "on",
+        SettingKind::Switch, "on",
         "Whether weft run takes its hosts from the allocation of Slurm, PBS or LSF that it is started in.";
     universe: Option<u64>, "WEFT_UNIVERSE", None,
-        Kind::Integer { unit: "processes", min: 1, max: 1 << 20, word: AUTO }, "auto",
+        SettingKind::Integer { unit: "processes", min: 1, max: 1 << 20, word: AUTO }, "auto",
         "How many processes MPI_UNIVERSE_SIZE promises; auto: one for each core of the launcher's host, and no fewer than the job has.";
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
-        Kind::Switch, "off",
+        SettingKind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";
     log_bytes: u64, "WEFT_LOG_BYTES", None,
-        Kind::Size { min: 0, max: 64 << 20, word: None }, "256K",
+        SettingKind::Size { min: 0, max: 64 << 20, word: None }, "256K",
         "How much of what a job's ranks have written last is kept for weft logs, where a daemon runs; 0: nothing.";
     sock_spin_us: Option<u64>, "WEFT_SOCK_SPIN_US", None,
-        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        SettingKind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "Longest busy wait of a socket call before it sleeps; auto follows how often waiting has helped.";
     sock_attach_calls: Option<u64>, "WEFT_SOCK_ATTACH_CALLS", None,
-        Kind::Integer { unit: "calls", min: 1, max: ONE_SECOND_US, word: Some("never") }, "4",
+        SettingKind::Integer { unit: "calls", min: 1, max: ONE_SECOND_US, word: Some("never") }, "4",
         "After how many data calls a connection is offered for acceleration.";
     sock_only: Ports, "WEFT_SOCK_ONLY", None,
-        Kind::Ports, "all",
+        SettingKind::Ports, "all",
         "Accelerate only connections of which one end has one of these ports.";
     sock_log: SocketLog, "WEFT_SOCK_LOG", None,
-        Kind::Choice(SocketLog::WORDS), "off",
+        SettingKind::Choice(SocketLog::WORDS), "off",
         "What the socket library says on the standard error output about its connections.";
     sock_udp: bool, "WEFT_SOCK_UDP", None,
-        Kind::Switch, "on",
+        SettingKind::Switch, "on",
         "Whether UDP datagrams between programs with the socket library go over shared memory, too.";
 }

@@ -162,14 +162,14 @@ pub const fn ring_at(slot: u32, side: usize) -> usize {
 /// Where a direction's bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Mode {
+pub enum DirectionMode {
     Kernel = 0,
     Ring = 1,
     /// The rest of the ring, then the kernel, for good.
     Final = 2,
 }
 
-impl Mode {
+impl DirectionMode {
     pub const fn from_word(word: u32) -> Option<Self> {
         Some(match word {
             0 => Self::Kernel,

@@ -18,7 +18,7 @@ pub const LONGEST: usize = 65_507;
 
 /// What stands before a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heading {
+pub struct DatagramHeading {
     /// Bytes of the datagram.
     pub length: u32,
     /// The sender has sent by the kernel since the record before: what waits there came earlier.
@@ -27,7 +27,7 @@ pub struct Heading {
 
 const AFTER_KERNEL: u32 = 1;
 
-impl Heading {
+impl DatagramHeading {
     /// Length (u32), then bits (u32), in the byte order of the machine.
     pub fn pack(self) -> [u8; HEADING_BYTES] {
         let bits = if self.after_kernel { AFTER_KERNEL } else { 0 };
@@ -53,7 +53,7 @@ pub const fn record_bytes(length: usize) -> u64 {
 
 /// The other socket of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Peer {
+pub struct DatagramPeer {
     /// As IPv6 has it; an address of IPv4 in its mapped form.
     pub address: [u8; 16],
     pub port: u16,
@@ -62,7 +62,7 @@ pub struct Peer {
 /// Where the address of IPv4 stands in a mapped one.
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-impl Peer {
+impl DatagramPeer {
     pub fn new(address: [u8; 16], port: u16) -> Self {
         Self { address, port }
     }
@@ -105,14 +105,16 @@ mod tests {
 
     #[test]
     fn headings_come_back() {
-        for heading in [Heading { length: 0, after_kernel: false }, Heading { length: 65_507, after_kernel: true }] {
-            assert_eq!(Heading::parse(heading.pack()), Some(heading));
+        for heading in
+            [DatagramHeading { length: 0, after_kernel: false }, DatagramHeading { length: 65_507, after_kernel: true }]
+        {
+            assert_eq!(DatagramHeading::parse(heading.pack()), Some(heading));
         }
     }
 
     #[test]
     fn bytes_of_a_heading() {
-        let packed = Heading { length: 0x0102, after_kernel: true }.pack();
+        let packed = DatagramHeading { length: 0x0102, after_kernel: true }.pack();
         assert_eq!(
             packed,
             if cfg!(target_endian = "little") { [2, 1, 0, 0, 1, 0, 0, 0] } else { [0, 0, 1, 2, 0, 0, 0, 1] }
@@ -125,7 +127,7 @@ mod tests {
             let mut packed = [0; HEADING_BYTES];
             packed[..4].copy_from_slice(&length.to_ne_bytes());
             packed[4..].copy_from_slice(&bits.to_ne_bytes());
-            Heading::parse(packed)
+            DatagramHeading::parse(packed)
         };
         assert_eq!((with(65_508, 0), with(u32::MAX, 0), with(1, 2)), (None, None, None));
         assert!(with(65_507, 1).is_some());
@@ -138,10 +140,13 @@ mod tests {
 
     #[test]
     fn loopback_is_one_address_of_each_kind() {
-        assert!(Peer::of_v4([127, 0, 0, 1], 1).is_loopback());
-        assert!(Peer::new(Ipv6Addr::LOCALHOST.octets(), 1).is_loopback());
-        assert!(!Peer::of_v4([127, 0, 0, 2], 1).is_loopback() && !Peer::of_v4([10, 0, 0, 1], 1).is_loopback());
-        assert_eq!(Peer::of_v4([1, 2, 3, 4], 5).v4(), Some([1, 2, 3, 4]));
-        assert_eq!(Peer::new(Ipv6Addr::LOCALHOST.octets(), 1).v4(), None);
+        assert!(DatagramPeer::of_v4([127, 0, 0, 1], 1).is_loopback());
+        assert!(DatagramPeer::new(Ipv6Addr::LOCALHOST.octets(), 1).is_loopback());
+        assert!(
+            !DatagramPeer::of_v4([127, 0, 0, 2], 1).is_loopback()
+                && !DatagramPeer::of_v4([10, 0, 0, 1], 1).is_loopback()
+        );
+        assert_eq!(DatagramPeer::of_v4([1, 2, 3, 4], 5).v4(), Some([1, 2, 3, 4]));
+        assert_eq!(DatagramPeer::new(Ipv6Addr::LOCALHOST.octets(), 1).v4(), None);
     }
 }

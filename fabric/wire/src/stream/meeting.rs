@@ -4,7 +4,7 @@
 //! A call that names a nonce of ours was made after we had said it: whoever sends calls again that others have made gets
 //! answers, and meets nobody.
 
-use super::datagram::Peer;
+use super::datagram::DatagramPeer;
 use crate::link::mac::Key;
 use crate::siphash::{self, TAG_BYTES};
 
@@ -31,9 +31,9 @@ pub struct Landing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ShownCall {
     /// The end of the connection at the caller, and the other one.
-    pub ends: [Peer; 2],
+    pub ends: [DatagramPeer; 2],
     /// The caller's.
     pub nonce: Nonce,
     /// That of the called, as far as the caller knows it.
@@ -64,7 +64,7 @@ fn part<const N: usize>(packet: &[u8; BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|index| packet[at + index])
 }
 
-impl Call {
+impl ShownCall {
     pub fn pack(&self, key: &Key) -> [u8; BYTES] {
         let mut packet = [0; BYTES];
         put(&mut packet, 0, &MAGIC);
@@ -95,7 +95,8 @@ impl Call {
         }
         let short = |at| u16::from_le_bytes(part(packet, at));
         let word = |at| u32::from_le_bytes(part(packet, at));
-        let end = |index: usize| Peer::new(part(packet, ADDRESSES_AT + 16 * index), short(PORTS_AT + 2 * index));
+        let end =
+            |index: usize| DatagramPeer::new(part(packet, ADDRESSES_AT + 16 * index), short(PORTS_AT + 2 * index));
         let landing = Landing { port: short(LANE_AT), slot: word(SLOT_AT), generation: word(GENERATION_AT) };
         let (nonce, named): (Nonce, Nonce) = (part(packet, NONCE_AT), part(packet, NAMED_AT));
         (nonce != UNKNOWN).then_some(Self {
@@ -126,9 +127,9 @@ mod tests {
 
     const KEY: Key = Key([7; 16]);
 
-    fn call() -> Call {
-        Call {
-            ends: [Peer::of_v4([10, 0, 0, 1], 0x1234), Peer::of_v4([10, 0, 0, 2], 80)],
+    fn call() -> ShownCall {
+        ShownCall {
+            ends: [DatagramPeer::of_v4([10, 0, 0, 1], 0x1234), DatagramPeer::of_v4([10, 0, 0, 2], 80)],
             nonce: [0xa1; 16],
             named: Some([0xb2; 16]),
             landing: Some(Landing { port: 0x5678, slot: 3, generation: 9 }),
@@ -161,27 +162,27 @@ mod tests {
 
     #[test]
     fn calls_come_back() {
-        let first = Call { named: None, landing: None, has_met: false, ..call() };
+        let first = ShownCall { named: None, landing: None, has_met: false, ..call() };
         for call in [call(), first] {
-            assert_eq!(Call::parse(&KEY, &call.pack(&KEY)), Some(call));
+            assert_eq!(ShownCall::parse(&KEY, &call.pack(&KEY)), Some(call));
         }
     }
 
     #[test]
     fn what_nobody_with_the_key_has_made_is_no_call() {
         let packed = call().pack(&KEY);
-        assert_eq!(Call::parse(&Key([8; 16]), &packed), None);
+        assert_eq!(ShownCall::parse(&Key([8; 16]), &packed), None);
         for at in 0..BYTES {
             let mut other = packed;
             other[at] ^= 1;
-            assert_eq!(Call::parse(&KEY, &other), None, "byte {at}");
+            assert_eq!(ShownCall::parse(&KEY, &other), None, "byte {at}");
         }
         for length in 0..BYTES {
-            assert_eq!(Call::parse(&KEY, &packed[..length]), None, "{length} bytes");
+            assert_eq!(ShownCall::parse(&KEY, &packed[..length]), None, "{length} bytes");
         }
         let mut longer = packed.to_vec();
         longer.push(0);
-        assert_eq!(Call::parse(&KEY, &longer), None);
+        assert_eq!(ShownCall::parse(&KEY, &longer), None);
     }
 
     #[test]
@@ -190,8 +191,8 @@ mod tests {
         other[VERSION_AT] = 1;
         let tag = siphash::tag(&KEY.0, &other[..TAG_AT]);
         put(&mut other, TAG_AT, &tag);
-        assert_eq!(Call::parse(&KEY, &other), None);
-        assert_eq!(Call::parse(&KEY, &Call { nonce: UNKNOWN, ..call() }.pack(&KEY)), None);
+        assert_eq!(ShownCall::parse(&KEY, &other), None);
+        assert_eq!(ShownCall::parse(&KEY, &ShownCall { nonce: UNKNOWN, ..call() }.pack(&KEY)), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! descriptor. One is longer: a process with its counters.
 
 use super::arena::SLOTS;
-use super::datagram::Peer;
+use super::datagram::DatagramPeer;
 
 pub const BYTES: usize = 64;
 /// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two versions
@@ -33,7 +33,7 @@ pub fn user_name(user: u32) -> ([u8; NUMBER_AT + 10], usize) {
 
 /// One side of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SlotSide {
     /// Name of the arena.
     pub arena: u64,
     pub slot: u32,
@@ -80,7 +80,7 @@ impl<T: PacketField> PacketField for [T; 2] {
     }
 }
 
-impl PacketField for Peer {
+impl PacketField for DatagramPeer {
     fn put(&self, packet: &mut Packet, at: usize) {
         packet[at..at + 16].copy_from_slice(&self.address);
         self.port.put(packet, at + 16);
@@ -91,7 +91,7 @@ impl PacketField for Peer {
     }
 }
 
-impl PacketField for Place {
+impl PacketField for SlotSide {
     fn put(&self, packet: &mut Packet, at: usize) {
         self.arena.put(packet, at);
         [self.slot, self.side].put(packet, at + 8);
@@ -150,17 +150,17 @@ macro_rules! packets {
 
 packets! {
     /// What a process says.
-    pub enum Request {
+    pub enum StreamRequest {
         /// The first packet; its descriptor is the process's page.
         1: Hello { version: u32 = 4 },
         /// The descriptor is a connected socket of this cookie.
         2: Offer { cookie: u64 = 8 },
         /// This side of the slot is not used any more.
-        3: Release(place: Place = 16),
+        3: Release(place: SlotSide = 16),
         /// Asks for the list of processes and connections.
         4: Survey,
         /// The descriptor is a datagram socket of this cookie, which has exchanged datagrams with this peer.
-        5: OfferPair { cookie: u64 = 8, peer: Peer = 40 },
+        5: OfferPair { cookie: u64 = 8, peer: DatagramPeer = 40 },
         /// The socket of this cookie was shown, no mail has come for it, and the program closes it. Where it leads to
         /// another host, the rendezvous holds it open until it hears this.
         6: Withdraw { cookie: u64 = 8 },
@@ -172,7 +172,7 @@ packets! {
     pub enum Answer {
         /// Both ends of the connection whose end here has this cookie are known. With a descriptor, the arena's, when
         /// this process has not had it.
-        16: Mail { cookie: u64 = 8, place: Place = 16 },
+        16: Mail { cookie: u64 = 8, place: SlotSide = 16 },
         /// No further slot of this arena will be used.
         17: Retired { arena: u64 = 16 },
         /// A process. The counters of its page follow in the same packet.
@@ -182,14 +182,14 @@ packets! {
         /// The list ends.
         20: End,
         /// As `Mail`, for a pair of datagram sockets: ours has this cookie, the other one this address.
-        21: Pair { cookie: u64 = 8, place: Place = 16, peer: Peer = 40 },
+        21: Pair { cookie: u64 = 8, place: SlotSide = 16, peer: DatagramPeer = 40 },
         /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the gateway,
         /// the memory of lanes, the lane's receiver and its sender. They come before the first mail whose arena is this
         /// one.
         22: Gateway { arena: u64 = 16, lane: u32 = 8, part: u32 = 12 } if part < GATEWAY_PARTS,
         /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has put
         /// into its ring, ours first.
-        23: Far { pid: u32 = 8, port: u16 = 16, peer: Peer = 40, bytes: [u64; 2] = 24 },
+        23: Far { pid: u32 = 8, port: u16 = 16, peer: DatagramPeer = 40, bytes: [u64; 2] = 24 },
     }
 }
 
@@ -200,23 +200,23 @@ pub const GATEWAY_PARTS: u32 = 4;
 mod tests {
     use super::*;
 
-    fn peer() -> Peer {
-        Peer::of_v4([127, 0, 0, 1], 0x1234)
+    fn peer() -> DatagramPeer {
+        DatagramPeer::of_v4([127, 0, 0, 1], 0x1234)
     }
 
-    const PLACE: Place = Place { arena: 0x1122_3344_5566_7788, slot: 5, side: 1, generation: 9 };
+    const PLACE: SlotSide = SlotSide { arena: 0x1122_3344_5566_7788, slot: 5, side: 1, generation: 9 };
 
     #[test]
     fn requests_come_back() {
         for request in [
-            Request::Hello { version: VERSION },
-            Request::Offer { cookie: 77 },
-            Request::OfferPair { cookie: 78, peer: peer() },
-            Request::Release(PLACE),
-            Request::Survey,
-            Request::Withdraw { cookie: 79 },
+            StreamRequest::Hello { version: VERSION },
+            StreamRequest::Offer { cookie: 77 },
+            StreamRequest::OfferPair { cookie: 78, peer: peer() },
+            StreamRequest::Release(PLACE),
+            StreamRequest::Survey,
+            StreamRequest::Withdraw { cookie: 79 },
         ] {
-            assert_eq!(Request::parse(&request.pack()), Some(request));
+            assert_eq!(StreamRequest::parse(&request.pack()), Some(request));
         }
     }
 
@@ -288,8 +288,10 @@ mod tests {
 
     #[test]
     fn a_place_outside_the_arena_is_refused() {
-        for place in [Place { slot: SLOTS, ..PLACE }, Place { side: 2, ..PLACE }, Place { generation: 0, ..PLACE }] {
-            assert_eq!(Request::parse(&Request::Release(place).pack()), None, "{place:?}");
+        for place in
+            [SlotSide { slot: SLOTS, ..PLACE }, SlotSide { side: 2, ..PLACE }, SlotSide { generation: 0, ..PLACE }]
+        {
+            assert_eq!(StreamRequest::parse(&StreamRequest::Release(place).pack()), None, "{place:?}");
         }
     }
 

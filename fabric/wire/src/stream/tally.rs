@@ -258,7 +258,7 @@ impl Sums {
 
 /// What the user wants to be told at the end, by the value of `WEFT_SOCK_STATS`: words as of other settings, or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum WantedTally<'a> {
     Nothing,
     /// On the standard error output.
     Said,
@@ -268,7 +268,7 @@ pub enum Wanted<'a> {
 /// The environment variable with it.
 pub const WANTED_VARIABLE: &str = "WEFT_SOCK_STATS";
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedTally<'a> {
     pub fn of(value: &'a std::ffi::OsStr) -> Self {
         match value.to_string_lossy().to_ascii_lowercase().as_str() {
             "" | "off" | "no" | "false" | "0" => Self::Nothing,
@@ -348,9 +348,9 @@ mod tests {
 
     #[test]
     fn words_of_a_switch_are_no_files() {
-        let of = |text: &'static str| Wanted::of(std::ffi::OsStr::new(text));
-        assert_eq!([of("on"), of("1"), of("Yes")], [Wanted::Said; 3]);
-        assert_eq!([of("off"), of("0"), of("")], [Wanted::Nothing; 3]);
-        assert_eq!(of("./on"), Wanted::File(std::ffi::OsStr::new("./on")));
+        let of = |text: &'static str| WantedTally::of(std::ffi::OsStr::new(text));
+        assert_eq!([of("on"), of("1"), of("Yes")], [WantedTally::Said; 3]);
+        assert_eq!([of("off"), of("0"), of("")], [WantedTally::Nothing; 3]);
+        assert_eq!(of("./on"), WantedTally::File(std::ffi::OsStr::new("./on")));
     }
 }

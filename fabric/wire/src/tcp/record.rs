@@ -6,10 +6,10 @@
 //! | 4 | *n* bytes | the piece, encrypted |
 //! | then | 16 bytes | tag over it and the first four bytes |
 //!
-//! Each direction of a connection has a key of its own, made from the nonces of both sides ([`Session`]). The nonce of a
+//! Each direction of a connection has a key of its own, made from the nonces of both sides ([`RecordKeys`]). The nonce of a
 //! record is its number in its direction, from 0 on: 8 bytes, and 4 zeros.
 
-use super::{Call, FRONT_BYTES, Key, LARGEST_PACKET, Nonce};
+use super::{Dialling, FRONT_BYTES, Key, LARGEST_PACKET, Nonce};
 use crate::cipher::{self, Cipher, TAG_BYTES};
 use crate::siphash::tag;
 
@@ -21,14 +21,14 @@ pub const LONGEST: usize = HEAD_BYTES + MOST_BYTES + TAG_BYTES;
 
 /// The keys of one connection, as one side uses them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Session {
+pub struct RecordKeys {
     pub sends: Key,
     pub receives: Key,
 }
 
-impl Session {
+impl RecordKeys {
     /// For who has dialled. `nonce` is that of the answer; no other connection has both nonces.
-    pub fn of_caller(job: &Key, call: &Call, nonce: &Nonce) -> Self {
+    pub fn of_caller(job: &Key, call: &Dialling, nonce: &Nonce) -> Self {
         let key = |direction: u8| {
             let mut text = *b"weft record .................................";
             text[12] = direction;
@@ -40,20 +40,20 @@ impl Session {
     }
 
     /// For who was dialled.
-    pub fn of_called(job: &Key, call: &Call, nonce: &Nonce) -> Self {
+    pub fn of_called(job: &Key, call: &Dialling, nonce: &Nonce) -> Self {
         let Self { sends, receives } = Self::of_caller(job, call, nonce);
         Self { sends: receives, receives: sends }
     }
 }
 
 /// One direction, at either end.
-struct Direction {
+struct RecordDirection {
     cipher: Cipher,
     /// Records so far.
     count: u64,
 }
 
-impl Direction {
+impl RecordDirection {
     fn new(key: &Key) -> Self {
         Self { cipher: Cipher::new(key), count: 0 }
     }
@@ -67,11 +67,11 @@ impl Direction {
 }
 
 /// The sending end.
-pub struct Sealing(Direction);
+pub struct Sealing(RecordDirection);
 
 impl Sealing {
     pub fn new(key: &Key) -> Self {
-        Self(Direction::new(key))
+        Self(RecordDirection::new(key))
     }
 
     /// Appends the record of a piece, which is `first` and `second` together, 1 to [`MOST_BYTES`] long.
@@ -90,11 +90,11 @@ impl Sealing {
 }
 
 /// The receiving end.
-pub struct Opening(Direction);
+pub struct RecordOpening(RecordDirection);
 
-impl Opening {
+impl RecordOpening {
     pub fn new(key: &Key) -> Self {
-        Self(Direction::new(key))
+        Self(RecordDirection::new(key))
     }
 
     /// Bytes of the record that begins so, or more than there are while that is not known.
@@ -126,11 +126,11 @@ impl Opening {
 mod tests {
     use super::*;
 
-    const CALL: Call = Call { from: 3, to: 1, nonce: [0x5a; 16], encrypts: true };
+    const CALL: Dialling = Dialling { from: 3, to: 1, nonce: [0x5a; 16], encrypts: true };
     const NONCE: Nonce = [0xa5; 16];
 
-    fn session(job: u8) -> Session {
-        Session::of_caller(&[job; 16], &CALL, &NONCE)
+    fn session(job: u8) -> RecordKeys {
+        RecordKeys::of_caller(&[job; 16], &CALL, &NONCE)
     }
 
     #[test]
@@ -147,47 +147,47 @@ mod tests {
 
     #[test]
     fn both_sides_have_the_same_keys_and_each_connection_its_own() {
-        let called = Session::of_called(&[9; 16], &CALL, &NONCE);
+        let called = RecordKeys::of_called(&[9; 16], &CALL, &NONCE);
         let caller = session(9);
         assert!(called.sends == caller.receives && called.receives == caller.sends && caller.sends != caller.receives);
-        let again = Call { nonce: [0x5b; 16], ..CALL };
+        let again = Dialling { nonce: [0x5b; 16], ..CALL };
         let others = [
             session(8),
-            Session::of_caller(&[9; 16], &again, &NONCE),
-            Session::of_caller(&[9; 16], &CALL, &[0xa6; 16]),
+            RecordKeys::of_caller(&[9; 16], &again, &NONCE),
+            RecordKeys::of_caller(&[9; 16], &CALL, &[0xa6; 16]),
         ];
-        let keys = |session: &Session| [session.sends, session.receives];
+        let keys = |session: &RecordKeys| [session.sends, session.receives];
         assert!(others.iter().flat_map(keys).all(|key| !keys(&caller).contains(&key)));
     }
 
     #[test]
     fn pieces_come_back_in_order_and_nothing_else_does() {
         let key = session(9).sends;
-        let (mut sealing, mut opening) = (Sealing::new(&key), Opening::new(&key));
+        let (mut sealing, mut opening) = (Sealing::new(&key), RecordOpening::new(&key));
         let longest = vec![7; MOST_BYTES];
         let mut records = Vec::new();
         sealing.seal(b"one", b"", &mut records);
         let second = records.len();
         sealing.seal(&longest[1..], &longest[..1], &mut records);
         assert_eq!(records.len() - second, LONGEST);
-        assert_eq!((Opening::needed(&records[..3]), Opening::needed(&records)), (Ok(4), Ok(second)));
+        assert_eq!((RecordOpening::needed(&records[..3]), RecordOpening::needed(&records)), (Ok(4), Ok(second)));
         let mut other = records.clone();
         assert_eq!(opening.open(&mut other[..second]), Ok(&b"one"[..]));
         assert_eq!(opening.open(&mut other[second..]), Ok(&longest[..]));
         // Again, the second first, and spoilt anywhere.
         assert!(opening.open(&mut records.clone()[..second]).is_err());
-        assert!(Opening::new(&key).open(&mut records.clone()[second..]).is_err());
+        assert!(RecordOpening::new(&key).open(&mut records.clone()[second..]).is_err());
         for at in 0..second {
             let mut spoilt = records[..second].to_vec();
             spoilt[at] ^= 4;
-            assert!(Opening::new(&key).open(&mut spoilt).is_err(), "byte {at}");
+            assert!(RecordOpening::new(&key).open(&mut spoilt).is_err(), "byte {at}");
         }
     }
 
     #[test]
     fn lengths_that_no_record_has_are_refused() {
         for length in [0, MOST_BYTES as u32 + 1, u32::MAX] {
-            assert!(Opening::needed(&length.to_le_bytes()).is_err(), "{length}");
+            assert!(RecordOpening::needed(&length.to_le_bytes()).is_err(), "{length}");
         }
     }
 }

@@ -2,27 +2,27 @@ use super::*;
 use crate::cell::Kind;
 
 const KEY: Key = [9; KEY_BYTES];
-const CALL: Call = Call { from: 3, to: 1, nonce: [0x5a; NONCE_BYTES], encrypts: false };
+const CALL: Dialling = Dialling { from: 3, to: 1, nonce: [0x5a; NONCE_BYTES], encrypts: false };
 const THEIRS: Nonce = [0xa5; NONCE_BYTES];
 
 #[test]
 fn a_greeting_is_believed_with_the_key_only() {
     let hello = CALL.hello(&KEY);
-    assert_eq!(Call::from_hello(&hello, &KEY), Ok(CALL));
-    assert_eq!(Call::from_hello(&hello, &[8; KEY_BYTES]), Err(GreetingError::Key));
+    assert_eq!(Dialling::from_hello(&hello, &KEY), Ok(CALL));
+    assert_eq!(Dialling::from_hello(&hello, &[8; KEY_BYTES]), Err(GreetingError::Key));
     for at in 12..HELLO_BYTES {
         let mut bent = hello;
         bent[at] ^= 4;
-        assert!(Call::from_hello(&bent, &KEY).is_err(), "byte {at}");
+        assert!(Dialling::from_hello(&bent, &KEY).is_err(), "byte {at}");
     }
     let mut other = hello;
     other[20] = 1;
-    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Key));
+    assert_eq!(Dialling::from_hello(&other, &KEY), Err(GreetingError::Key));
     other = hello;
     other[8] = 1;
-    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Version(1)));
+    assert_eq!(Dialling::from_hello(&other, &KEY), Err(GreetingError::Version(1)));
     other[0] = b'G';
-    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Foreign));
+    assert_eq!(Dialling::from_hello(&other, &KEY), Err(GreetingError::Foreign));
 }
 
 #[test]
@@ -30,11 +30,11 @@ fn no_step_serves_as_another_and_no_call_as_another() {
     let answer = CALL.answer(&KEY, &THEIRS);
     assert_eq!(CALL.from_answer(&answer, &KEY), Some(THEIRS));
     assert_eq!(CALL.from_answer(&answer, &[8; KEY_BYTES]), None);
-    let back = Call { from: 1, to: 3, ..CALL };
+    let back = Dialling { from: 1, to: 3, ..CALL };
     assert_eq!(back.from_answer(&answer, &KEY), None, "sent back to who sent it");
     assert_eq!(CALL.with(true).from_answer(&answer, &KEY), None, "who answers does not encrypt");
     let hello = CALL.with(true).hello(&KEY);
-    assert_eq!((hello[20], Call::from_hello(&hello, &KEY)), (1, Ok(CALL.with(true))));
+    assert_eq!((hello[20], Dialling::from_hello(&hello, &KEY)), (1, Ok(CALL.with(true))));
     let proof = CALL.proof(&KEY, &THEIRS);
     assert!(CALL.is_proven_by(&proof, &KEY, &THEIRS));
     assert!(!CALL.is_proven_by(&proof, &KEY, &[0xa4; NONCE_BYTES]), "of another time");
@@ -56,16 +56,16 @@ fn golden_bytes() {
 
     let head = Head { kind: Kind::Short, context: 0x1122_3344, tag: 5, source: 6 };
     assert_eq!(
-        text(Front::new(head, b"abc", None).bytes()),
+        text(PacketFront::new(head, b"abc", None).bytes()),
         "5001030044332211".to_owned() + "0500000006000000" + "616263"
     );
     let head = Head::control(Kind::More);
     assert_eq!(
-        text(Front::new(head, &[], Some(0x1234)).bytes()),
+        text(PacketFront::new(head, &[], Some(0x1234)).bytes()),
         "5007000100000000".to_owned() + "0000000000000000" + "3412000000000000"
     );
     assert_eq!(
-        text(Front::new(head, &[], Some(0x1234)).with_gap().bytes()),
+        text(PacketFront::new(head, &[], Some(0x1234)).with_gap().bytes()),
         "5007000100000000".to_owned() + "0000000000000000" + "3412000020000000" + &"00".repeat(32)
     );
     assert_eq!(text(&FAREWELL_BYTES), "46".to_owned() + &"00".repeat(15));
@@ -81,7 +81,7 @@ fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
     let with = [(0, Some(1)), (48, Some(LARGEST_PACKET))];
     for ((inline, bulk), has_gap) in without.map(|one| (one, false)).into_iter().chain(with.map(|one| (one, true))) {
         let inline_bytes = vec![7u8; inline];
-        let front = Front::new(head, &inline_bytes, bulk);
+        let front = PacketFront::new(head, &inline_bytes, bulk);
         let inline_at = front.bytes().len() - inline;
         let mut bytes = if has_gap { front.with_gap() } else { front }.bytes().to_vec();
         let at = bytes.len();
@@ -90,12 +90,12 @@ fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
         bytes.extend(b"more");
         let claim = Claim { head, inline_bytes: inline as u8, bulk: bulk.is_some() };
         let bulk = bulk.map(|bytes| Bulk { at, bytes });
-        assert_eq!(Frame::decode(&bytes), Ok(Frame::Packet { claim, inline_at, bulk }));
+        assert_eq!(TcpFrame::decode(&bytes), Ok(TcpFrame::Packet { claim, inline_at, bulk }));
         let mut have = 0;
         while have < whole {
-            let needed = match Frame::decode(&bytes[..have]) {
-                Ok(Frame::Partial { needed }) => needed,
-                Ok(Frame::Begun { claim: begun, inline_at: place, bulk: part }) => {
+            let needed = match TcpFrame::decode(&bytes[..have]) {
+                Ok(TcpFrame::Partial { needed }) => needed,
+                Ok(TcpFrame::Begun { claim: begun, inline_at: place, bulk: part }) => {
                     assert_eq!((begun, place, Some(part)), (claim, inline_at, bulk));
                     part.end()
                 }
@@ -106,16 +106,16 @@ fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
         }
         assert_eq!(have, whole);
     }
-    assert_eq!(Frame::decode(&FAREWELL_BYTES), Ok(Frame::Farewell));
+    assert_eq!(TcpFrame::decode(&FAREWELL_BYTES), Ok(TcpFrame::Farewell));
 }
 
 #[test]
 fn nonsense_is_refused() {
     let bent_of = |kind: Kind, at: usize, value: u8| {
         let most = if kind.is_streamed() { LARGEST_STREAMED } else { LARGEST_PACKET };
-        let mut bytes = Front::new(Head::control(kind), &[], Some(most)).bytes().to_vec();
+        let mut bytes = PacketFront::new(Head::control(kind), &[], Some(most)).bytes().to_vec();
         bytes[at] = value;
-        Frame::decode(&bytes)
+        TcpFrame::decode(&bytes)
     };
     let bent = |at, value| bent_of(Kind::Raw, at, value);
     assert_eq!(bent(0, 0x80), Err("bytes between two packets"));

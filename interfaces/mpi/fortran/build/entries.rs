@@ -2,10 +2,10 @@
 //! `MPI_X` or `PMPI_X` of C.
 
 use std::fmt::Write;
-use weft_mpi_table::fortran::rules::{Argument, What, Width, arguments, functions, takes_sections};
-use weft_mpi_table::{Function, Parameter, Table};
+use weft_mpi_table::fortran::rules::{Argument, ArgumentRule, IntegerWidth, arguments, functions, takes_sections};
+use weft_mpi_table::{AbiTable, Parameter, TableFunction};
 
-pub fn write(table: &Table) -> String {
+pub fn write(table: &AbiTable) -> String {
     let mut text = String::new();
     for function in functions(table) {
         for &wide in function.forms() {
@@ -29,7 +29,7 @@ fn is_special(function: &str) -> bool {
 
 /// How an argument goes from Fortran to C.
 #[derive(Default)]
-struct Passing {
+struct FortranPassing {
     /// Type of the parameter of the entry; a string has its length at the end of all.
     foreign: &'static str,
     before: String,
@@ -37,11 +37,11 @@ struct Passing {
     after: String,
 }
 
-fn write_function(text: &mut String, function: &Function, wide: bool) {
+fn write_function(text: &mut String, function: &TableFunction, wide: bool) {
     let name = function.name_of(wide);
     let low = name.to_lowercase();
     let arguments = arguments(function, wide);
-    let passing: Vec<Passing> = arguments.iter().map(|it| pass(it, function)).collect();
+    let passing: Vec<FortranPassing> = arguments.iter().map(|it| pass(it, function)).collect();
     let mut foreign: Vec<String> =
         arguments.iter().zip(&passing).map(|(it, passing)| format!("f_{}: {}", it.name, passing.foreign)).collect();
     let names: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
@@ -81,7 +81,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
         let _ = writeln!(text, "/// `{prefix}{}` of Fortran.", name.to_uppercase());
         let parameters = foreign.join(", ");
         let _ = writeln!(text, "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {entry}({parameters}){returns} {{");
-        if suffix.is_empty() && arguments.iter().any(|it| it.what == What::Detached) {
+        if suffix.is_empty() && arguments.iter().any(|it| it.what == ArgumentRule::Detached) {
             let _ = writeln!(text, "    let mut detached = std::ptr::null_mut::<c_void>();");
             let _ = writeln!(text, "    let (_, f_buffer_addr) = (f_buffer_addr, &raw mut detached);");
         }
@@ -93,20 +93,20 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
 }
 
 /// The entries whose buffers are descriptors: they hand on what describes the memory.
-fn write_sections(text: &mut String, name: &str, arguments: &[Argument], passing: &[Passing]) {
+fn write_sections(text: &mut String, name: &str, arguments: &[Argument], passing: &[FortranPassing]) {
     let low = name.to_lowercase();
     let mut foreign: Vec<String> = Vec::new();
     let mut handed: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
     let mut before = String::new();
     for (at, argument) in arguments.iter().enumerate() {
-        let (name, is_buffer) = (&argument.name, argument.what == What::Choice);
-        let kind = if is_buffer { "*const section::Descriptor" } else { passing[at].foreign };
+        let (name, is_buffer) = (&argument.name, argument.what == ArgumentRule::Choice);
+        let kind = if is_buffer { "*const section::ArrayDescriptor" } else { passing[at].foreign };
         foreign.push(format!("f_{name}: {kind}"));
         if is_buffer {
             let (count, datatype) = (&arguments[at + 1], &arguments[at + 2]);
-            let narrowed = if count.what == What::Number(Width::Default) { " as i32" } else { "" };
+            let narrowed = if count.what == ArgumentRule::Number(IntegerWidth::Default) { " as i32" } else { "" };
             let given = format!("f_{name}, i64::from(*f_{}), *f_{}", count.name, datatype.name);
-            let _ = writeln!(before, "        let s_{name} = section::Section::new({given});");
+            let _ = writeln!(before, "        let s_{name} = section::ArraySection::new({given});");
             let _ = writeln!(before, "        let n_{name} = s_{name}.count{narrowed};");
             handed[at] = format!("s_{name}.base");
             handed[at + 1] = format!("&raw const n_{name}");
@@ -132,14 +132,21 @@ fn write_sections(text: &mut String, name: &str, arguments: &[Argument], passing
 /// name of its own; where a detached buffer is told only in `mpi_f08`, that has one.
 fn names_of(arguments: &[Argument]) -> Vec<(&'static str, &'static str)> {
     let more = arguments.iter().find_map(|it| match it.what {
-        What::Pointer => Some("_cptr"),
-        What::Detached => Some("_f08"),
+        ArgumentRule::Pointer => Some("_cptr"),
+        ArgumentRule::Detached => Some("_f08"),
         _ => None,
     });
     std::iter::once("").chain(more).flat_map(|suffix| [("", suffix), ("P", suffix)]).collect()
 }
 
-fn write_body(text: &mut String, function: &Function, wide: bool, passing: &[Passing], inner: &[String], answer: &str) {
+fn write_body(
+    text: &mut String,
+    function: &TableFunction,
+    wide: bool,
+    passing: &[FortranPassing],
+    inner: &[String],
+    answer: &str,
+) {
     let name = function.name_of(wide);
     let low = name.to_lowercase();
     let mut handed: Vec<String> = passing.iter().map(|it| it.handed.clone()).collect();
@@ -171,8 +178,8 @@ fn write_body(text: &mut String, function: &Function, wide: bool, passing: &[Pas
     };
 }
 
-fn is_text(what: &What) -> bool {
-    matches!(what, What::Text | What::TextOut | What::Texts | What::TextLists)
+fn is_text(what: &ArgumentRule) -> bool {
+    matches!(what, ArgumentRule::Text | ArgumentRule::TextOut | ArgumentRule::Texts | ArgumentRule::TextLists)
 }
 
 /// The type of a parameter of the function of C.
@@ -188,48 +195,51 @@ fn in_c(parameter: &Parameter, wide: bool) -> &'static str {
     }
 }
 
-fn pass(argument: &Argument, function: &Function) -> Passing {
+fn pass(argument: &Argument, function: &TableFunction) -> FortranPassing {
     let name = format!("f_{}", argument.name);
-    let handed = |foreign: &'static str, handed: String| Passing { foreign, handed, ..Passing::default() };
+    let handed =
+        |foreign: &'static str, handed: String| FortranPassing { foreign, handed, ..FortranPassing::default() };
     let through = |foreign: &'static str| handed(foreign, format!("{name}.cast()"));
     let parameter = function.parameters.iter().find(|it| it.name == argument.name);
     let by_value = parameter.is_some_and(|it| !it.kind.contains('*') && it.array.is_empty());
     match &argument.what {
-        What::Handle(kind) if by_value => handed("*const i32", format!("handle::{kind}::c(*{name})")),
-        What::Handle(kind) => one_handle(argument, kind),
-        What::Handles(kind) => many_handles(argument, function, kind),
-        What::Status | What::Statuses => handed("*mut i32", format!("sentinel::status({name})")),
-        What::Number(Width::Default) if by_value => handed("*const i32", format!("*{name}")),
-        What::Number(_) if by_value => handed("*const i64", format!("*{name}")),
-        What::Logical if by_value => handed("*const i32", format!("i32::from(*{name} != 0)")),
-        What::Number(Width::Default) | What::Numbers(Width::Default) => through("*mut i32"),
-        What::Number(_) | What::Numbers(_) => through("*mut i64"),
-        What::Logical | What::Logicals | What::Ranges => through("*mut i32"),
-        What::Choice => handed("*mut c_void", format!("sentinel::buffer({name})")),
-        What::Text => Passing {
+        ArgumentRule::Handle(kind) if by_value => handed("*const i32", format!("handle::{kind}::c(*{name})")),
+        ArgumentRule::Handle(kind) => one_handle(argument, kind),
+        ArgumentRule::Handles(kind) => many_handles(argument, function, kind),
+        ArgumentRule::Status | ArgumentRule::Statuses => handed("*mut i32", format!("sentinel::status({name})")),
+        ArgumentRule::Number(IntegerWidth::Default) if by_value => handed("*const i32", format!("*{name}")),
+        ArgumentRule::Number(_) if by_value => handed("*const i64", format!("*{name}")),
+        ArgumentRule::Logical if by_value => handed("*const i32", format!("i32::from(*{name} != 0)")),
+        ArgumentRule::Number(IntegerWidth::Default) | ArgumentRule::Numbers(IntegerWidth::Default) => {
+            through("*mut i32")
+        }
+        ArgumentRule::Number(_) | ArgumentRule::Numbers(_) => through("*mut i64"),
+        ArgumentRule::Logical | ArgumentRule::Logicals | ArgumentRule::Ranges => through("*mut i32"),
+        ArgumentRule::Choice => handed("*mut c_void", format!("sentinel::buffer({name})")),
+        ArgumentRule::Text => FortranPassing {
             foreign: "*const u8",
             before: format!("let c_{0} = text::{1}({name}, l_{0});", argument.name, read_as(&argument.name)),
             handed: format!("c_{}.as_ptr().cast_mut().cast()", argument.name),
             after: String::new(),
         },
-        What::TextOut => text_out(argument, function),
-        What::Texts | What::TextLists => through("*const u8"),
-        What::Procedure(_) => handed("*mut c_void", name),
-        What::Value => through("*mut isize"),
-        What::SmallValue | What::Errcodes => through("*mut i32"),
-        What::Pointer => through("*mut *mut c_void"),
-        What::Detached => {
+        ArgumentRule::TextOut => text_out(argument, function),
+        ArgumentRule::Texts | ArgumentRule::TextLists => through("*const u8"),
+        ArgumentRule::Procedure(_) => handed("*mut c_void", name),
+        ArgumentRule::Value => through("*mut isize"),
+        ArgumentRule::SmallValue | ArgumentRule::Errcodes => through("*mut i32"),
+        ArgumentRule::Pointer => through("*mut *mut c_void"),
+        ArgumentRule::Detached => {
             let after = format!("if code == 0 {{ sentinel::detached({name}); }}");
-            Passing { after, ..through("*mut *mut c_void") }
+            FortranPassing { after, ..through("*mut *mut c_void") }
         }
-        What::Weights => handed("*mut i32", format!("sentinel::weights({name})")),
+        ArgumentRule::Weights => handed("*mut i32", format!("sentinel::weights({name})")),
         // A call that fails may leave them as they were before.
-        What::Index => Passing {
+        ArgumentRule::Index => FortranPassing {
             before: format!("*{name} = -1;"),
             after: format!("special::from_one({name}, 1);"),
             ..through("*mut i32")
         },
-        What::Indices => Passing {
+        ArgumentRule::Indices => FortranPassing {
             before: "*f_outcount = 0;".to_owned(),
             after: format!("special::from_one({name}, *f_outcount);"),
             ..through("*mut i32")
@@ -238,9 +248,9 @@ fn pass(argument: &Argument, function: &Function) -> Passing {
 }
 
 /// A handle that the function sets, or changes.
-fn one_handle(argument: &Argument, kind: &str) -> Passing {
+fn one_handle(argument: &Argument, kind: &str) -> FortranPassing {
     let name = &argument.name;
-    Passing {
+    FortranPassing {
         foreign: "*mut i32",
         before: format!("let mut c_{name} = handle::{kind}::c(*f_{name});"),
         handed: format!("(&raw mut c_{name}).cast()"),
@@ -248,9 +258,9 @@ fn one_handle(argument: &Argument, kind: &str) -> Passing {
     }
 }
 
-fn many_handles(argument: &Argument, function: &Function, kind: &str) -> Passing {
+fn many_handles(argument: &Argument, function: &TableFunction, kind: &str) -> FortranPassing {
     let (name, length) = (&argument.name, length(&function.name, &argument.name));
-    Passing {
+    FortranPassing {
         foreign: "*mut i32",
         before: format!("let mut c_{name} = handle::Array::<handle::{kind}>::new(f_{name}, {length});"),
         handed: format!("c_{name}.at()"),
@@ -263,11 +273,11 @@ fn read_as(parameter: &str) -> &'static str {
 }
 
 /// A string that the function fills, in memory of the longest that there can be.
-fn text_out(argument: &Argument, function: &Function) -> Passing {
+fn text_out(argument: &Argument, function: &TableFunction) -> FortranPassing {
     let name = &argument.name;
     // A value that there is not leaves the program's string alone.
     let (room, found) = if function.name == "MPI_Info_get" { ("*f_valuelen", " && *f_flag != 0") } else { ("0", "") };
-    Passing {
+    FortranPassing {
         foreign: "*mut u8",
         before: format!("let mut c_{name} = text::Filled::new({room});"),
         handed: format!("c_{name}.at()"),

@@ -1,6 +1,6 @@
 //! Attributes as Fortran sees them.
 
-use crate::cell::{self, Width};
+use crate::cell::{self, CellWidth};
 
 /// The keys whose value is an address in itself (`MPI_WIN_BASE`), an address of an address-sized integer
 /// (`MPI_WIN_SIZE`), and the others that the library sets, which are addresses of an `int`.
@@ -26,6 +26,6 @@ pub unsafe fn read(keyval: i32, cached: usize) -> isize {
 }
 
 /// What is cached for a value of Fortran.
-pub fn write(value: isize, width: Width) -> usize {
+pub fn write(value: isize, width: CellWidth) -> usize {
     cell::of(value, width)
 }

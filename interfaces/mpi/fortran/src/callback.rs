@@ -7,26 +7,26 @@
 //! Operations and error handlers need nothing: what C and Fortran pass them is the same, since a handle lies in memory
 //! with its low half first, and that half is the `INTEGER`.
 
-use crate::cell::{self, Width};
+use crate::cell::{self, CellWidth};
 use crate::handle;
 use std::ffi::c_void;
 
 /// The procedures of a key, with the state of the program.
-pub struct Key {
+pub struct KeyProcedures {
     copy: *const c_void,
     delete: *const c_void,
     extra_state: isize,
-    width: Width,
+    width: CellWidth,
 }
 
-impl Key {
+impl KeyProcedures {
     /// The state that goes to the library in the place of the program's.
-    pub fn state(copy: *const c_void, delete: *const c_void, extra_state: isize, width: Width) -> *mut c_void {
+    pub fn state(copy: *const c_void, delete: *const c_void, extra_state: isize, width: CellWidth) -> *mut c_void {
         Box::into_raw(Box::new(Self { copy, delete, extra_state, width })).cast()
     }
 
     fn cut(&self, value: isize) -> isize {
-        if self.width == Width::Small { value as i32 as isize } else { value }
+        if self.width == CellWidth::Small { value as i32 as isize } else { value }
     }
 }
 
@@ -41,7 +41,7 @@ type ToInteger = fn(usize) -> i32;
 unsafe fn copy(object: i32, keyval: i32, state: *mut c_void, value: usize, copied: *mut usize, flag: *mut i32) -> i32 {
     // SAFETY: the state was made above, and the program said that these are procedures of these types.
     unsafe {
-        let key = &*state.cast::<Key>();
+        let key = &*state.cast::<KeyProcedures>();
         let procedure: Copy = std::mem::transmute(key.copy);
         let (value, mut out, mut is_copied, mut code) = (cell::value(value), 0, 0, 0);
         procedure(&object, &keyval, &key.extra_state, &value, &mut out, &mut is_copied, &mut code);
@@ -56,7 +56,7 @@ unsafe fn copy(object: i32, keyval: i32, state: *mut c_void, value: usize, copie
 unsafe fn delete(object: i32, keyval: i32, value: usize, state: *mut c_void) -> i32 {
     // SAFETY: as above.
     unsafe {
-        let key = &*state.cast::<Key>();
+        let key = &*state.cast::<KeyProcedures>();
         let procedure: Delete = std::mem::transmute(key.delete);
         let (value, mut code) = (cell::value(value), 0);
         procedure(&object, &keyval, &value, &key.extra_state, &mut code);
@@ -97,7 +97,7 @@ of_objects! {
 
 /// The procedures of a generalized request; freed when the library frees that. They get the program's own variable for the
 /// extra state, and may change it.
-pub struct Generalized {
+pub struct GeneralizedProcedures {
     pub query: unsafe extern "C" fn(*mut isize, *mut i32, *mut i32),
     pub free: unsafe extern "C" fn(*mut isize, *mut i32),
     pub cancel: unsafe extern "C" fn(*mut isize, *const i32, *mut i32),
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn query(state: *mut c_void, status: *mut i32) -> i32 {
     let mut code = 0;
     // SAFETY: the state of a generalized request, and the library's status.
     unsafe {
-        let request = &*state.cast::<Generalized>();
+        let request = &*state.cast::<GeneralizedProcedures>();
         (request.query)(request.extra_state, status, &mut code);
     }
     code
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn free(state: *mut c_void) -> i32 {
     let mut code = 0;
     // SAFETY: as above; this is the last call for this state.
     unsafe {
-        let request = Box::from_raw(state.cast::<Generalized>());
+        let request = Box::from_raw(state.cast::<GeneralizedProcedures>());
         (request.free)(request.extra_state, &mut code);
     }
     code
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn cancel(state: *mut c_void, complete: i32) -> i32 {
     let (complete, mut code) = (i32::from(complete != 0), 0);
     // SAFETY: as above.
     unsafe {
-        let request = &*state.cast::<Generalized>();
+        let request = &*state.cast::<GeneralizedProcedures>();
         (request.cancel)(request.extra_state, &complete, &mut code);
     }
     code

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// How wide the integer is that C finds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Width {
+pub enum CellWidth {
     /// `INTEGER`, of functions of MPI 1.
     Small,
     /// `INTEGER(KIND=MPI_ADDRESS_KIND)`.
@@ -19,8 +19,8 @@ pub enum Width {
 
 #[derive(Default)]
 struct Cells {
-    by_value: HashMap<(isize, Width), usize>,
-    widths: HashMap<usize, Width>,
+    by_value: HashMap<(isize, CellWidth), usize>,
+    widths: HashMap<usize, CellWidth>,
 }
 
 fn cells() -> &'static Mutex<Cells> {
@@ -29,7 +29,7 @@ fn cells() -> &'static Mutex<Cells> {
 }
 
 /// The address of the cell with this value.
-pub fn of(value: isize, width: Width) -> usize {
+pub fn of(value: isize, width: CellWidth) -> usize {
     let mut cells = cells().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(&address) = cells.by_value.get(&(value, width)) {
         return address;
@@ -53,7 +53,7 @@ pub fn value(cached: usize) -> isize {
 
 /// How wide the integer is that Fortran has set; `None` for what C has set.
 #[allow(dead_code, reason = "one of the two libraries with cells asks")]
-pub fn width(cached: usize) -> Option<Width> {
+pub fn width(cached: usize) -> Option<CellWidth> {
     cells().lock().unwrap_or_else(PoisonError::into_inner).widths.get(&cached).copied()
 }
 
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn values_come_back_and_c_finds_them_at_the_address() {
-        let (small, wide) = (of(-7, Width::Small), of(-7, Width::Address));
+        let (small, wide) = (of(-7, CellWidth::Small), of(-7, CellWidth::Address));
         assert_ne!(small, wide);
         assert_eq!((value(small), value(wide)), (-7, -7));
         // SAFETY: cells.
         unsafe { assert_eq!((*(small as *const i32), *(wide as *const isize)), (-7, -7)) };
-        assert_eq!(of(-7, Width::Address), wide, "one cell for each value");
+        assert_eq!(of(-7, CellWidth::Address), wide, "one cell for each value");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 const FIRST_OWN: usize = 0x1000;
 
 /// Conversion of a kind.
-pub trait Kind {
+pub trait FortranKind {
     fn c(number: i32) -> usize;
     fn f(handle: usize) -> i32;
 }
@@ -24,7 +24,7 @@ macro_rules! kinds {
         $(
             pub enum $kind {}
 
-            impl Kind for $kind {
+            impl FortranKind for $kind {
                 #[inline]
                 fn c(number: i32) -> usize {
                     Self::c(number)
@@ -80,7 +80,7 @@ pub struct Array<K> {
     kind: PhantomData<K>,
 }
 
-impl<K: Kind> Array<K> {
+impl<K: FortranKind> Array<K> {
     /// # Safety
     /// `at` is an array of `length` integers; none if that is negative, which the function itself refuses.
     pub unsafe fn new(at: *const i32, length: i64) -> Self {

@@ -31,7 +31,7 @@ unsafe extern "C" {
 
 /// What the compiler passes for an argument of any type and rank; the dimensions follow, the innermost first.
 #[repr(C)]
-pub struct Descriptor {
+pub struct ArrayDescriptor {
     base: *mut c_void,
     /// Bytes of one element.
     pub element: usize,
@@ -51,7 +51,7 @@ struct Dimension {
     stride: isize,
 }
 
-impl Descriptor {
+impl ArrayDescriptor {
     fn dimensions(&self) -> &[Dimension] {
         let rank = usize::try_from(self.rank).unwrap_or(0);
         // SAFETY: the compiler puts as many behind the rest.
@@ -131,17 +131,17 @@ fn rows(dimensions: &[Dimension], one: &Made, count: i64) -> Option<Made> {
 }
 
 /// A buffer with the count and the datatype that describe it.
-pub struct Section {
+pub struct ArraySection {
     pub base: *mut c_void,
     pub count: i64,
     pub datatype: i32,
     _made: Option<Made>,
 }
 
-impl Section {
+impl ArraySection {
     /// # Safety
     /// A descriptor of the compiler.
-    pub unsafe fn new(buffer: *const Descriptor, count: i64, datatype: i32) -> Self {
+    pub unsafe fn new(buffer: *const ArrayDescriptor, count: i64, datatype: i32) -> Self {
         // SAFETY: as the caller says.
         let buffer = unsafe { &*buffer };
         if buffer.is_contiguous() {

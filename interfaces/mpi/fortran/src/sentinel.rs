@@ -9,16 +9,16 @@ use std::ffi::c_void;
 
 /// Memory that nobody reads: it holds a status, the longest of what these variables are.
 #[repr(transparent)]
-pub struct Block(UnsafeCell<[i32; 8]>);
+pub struct SentinelBlock(UnsafeCell<[i32; 8]>);
 
 // SAFETY: the library itself never reads or writes it.
-unsafe impl Sync for Block {}
+unsafe impl Sync for SentinelBlock {}
 
 macro_rules! blocks {
     ($($name:ident)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub static $name: Block = Block(UnsafeCell::new([0; 8]));
+            pub static $name: SentinelBlock = SentinelBlock(UnsafeCell::new([0; 8]));
         )*
     };
 }
@@ -28,7 +28,7 @@ blocks! {
     weft_f08_status_ignore_ weft_f08_statuses_ignore_ weft_argv_null_ weft_argvs_null_ weft_unweighted_ weft_weights_empty_
 }
 
-fn is(at: *const c_void, block: &Block) -> bool {
+fn is(at: *const c_void, block: &SentinelBlock) -> bool {
     std::ptr::eq(at, block.0.get().cast())
 }
 

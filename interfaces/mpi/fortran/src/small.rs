@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use crate::section::Descriptor;
+use crate::section::ArrayDescriptor;
 
 unsafe fn set<T>(place: *mut T, value: T) {
     if !place.is_null() {
@@ -32,7 +32,7 @@ macro_rules! both {
 
 both! {
     /// `MPI_SIZEOF`: bytes of one element.
-    mpi_sizeof_, pmpi_sizeof_(x: *const Descriptor, size: *mut i32, ierror: *mut i32) {
+    mpi_sizeof_, pmpi_sizeof_(x: *const ArrayDescriptor, size: *mut i32, ierror: *mut i32) {
         // SAFETY: the compiler's descriptor and the program's places.
         unsafe {
             set(size, (*x).element as i32);

@@ -7,8 +7,8 @@
 )]
 #![allow(clashing_extern_declarations, reason = "the generated declarations write all pointers alike")]
 
-use crate::callback::{self, Generalized, Key, Representation};
-use crate::cell::Width;
+use crate::callback::{self, GeneralizedProcedures, KeyProcedures, Representation};
+use crate::cell::CellWidth;
 use crate::{attribute, handle, sentinel, text};
 use std::ffi::c_void;
 use std::ptr;
@@ -139,7 +139,7 @@ macro_rules! attributes {
             pub unsafe fn $create(copy: *mut c_void, delete: *mut c_void, keyval: *mut i32, state: *mut isize) -> i32 {
                 // SAFETY: the functions take the state that is made here.
                 unsafe {
-                    let state = Key::state(copy, delete, *state, Width::Address);
+                    let state = KeyProcedures::state(copy, delete, *state, CellWidth::Address);
                     let (copy, delete) = (callback::$copy as *const () as usize, callback::$delete as *const () as usize);
                     $c_create(copy, delete, keyval, state)
                 }
@@ -160,7 +160,7 @@ macro_rules! attributes {
             pub unsafe fn $set(object: *const i32, keyval: *const i32, value: *mut isize) -> i32 {
                 // SAFETY: the program's places.
                 unsafe {
-                    $c_set(handle::$kind::c(*object), *keyval, attribute::write(*value, Width::Address))
+                    $c_set(handle::$kind::c(*object), *keyval, attribute::write(*value, CellWidth::Address))
                 }
             }
         )*
@@ -179,7 +179,7 @@ attributes! {
 pub unsafe fn keyval_create(copy: *mut c_void, delete: *mut c_void, keyval: *mut i32, state: *mut i32) -> i32 {
     // SAFETY: the functions take the state that is made here.
     unsafe {
-        let state = Key::state(copy, delete, *state as isize, Width::Small);
+        let state = KeyProcedures::state(copy, delete, *state as isize, CellWidth::Small);
         let copy = callback::copy_comm as *const () as usize;
         PMPI_Comm_create_keyval(copy, callback::delete_comm as *const () as usize, keyval, state)
     }
@@ -199,7 +199,7 @@ pub unsafe fn attr_get(comm: *const i32, keyval: *const i32, value: *mut i32, fl
 
 pub unsafe fn attr_put(comm: *const i32, keyval: *const i32, value: *mut i32) -> i32 {
     // SAFETY: the program's places.
-    unsafe { PMPI_Comm_set_attr(handle::Comm::c(*comm), *keyval, attribute::write(*value as isize, Width::Small)) }
+    unsafe { PMPI_Comm_set_attr(handle::Comm::c(*comm), *keyval, attribute::write(*value as isize, CellWidth::Small)) }
 }
 
 pub unsafe fn grequest_start(
@@ -214,7 +214,7 @@ pub unsafe fn grequest_start(
     }
     // SAFETY: procedures of these types, and the functions take the state that is made here.
     unsafe {
-        let procedures = Generalized {
+        let procedures = GeneralizedProcedures {
             query: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *mut i32, *mut i32)>(query),
             free: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *mut i32)>(free),
             cancel: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *const i32, *mut i32)>(cancel),

@@ -8,7 +8,7 @@
     reason = "the names are the standard's, and so is what they ask"
 )]
 
-use crate::sentinel::{self, Block};
+use crate::sentinel::{self, SentinelBlock};
 
 const SUCCESS: i32 = 0;
 const ERR_ARG: i32 = 13;
@@ -20,7 +20,7 @@ macro_rules! none {
     ($($name:ident = $block:ident;)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub static $name: &Block = &sentinel::$block;
+            pub static $name: &SentinelBlock = &sentinel::$block;
         )*
     };
 }

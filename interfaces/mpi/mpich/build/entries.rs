@@ -1,12 +1,12 @@
 //! Writes the entry points: for each function `MPI_X` and `PMPI_X`, which convert what they are given, call the body, and
 //! convert what it answers.
 
-use crate::pass::{Passing, handle, pass};
+use crate::pass::{MpichPassing, handle, pass};
 use std::fmt::Write;
 use weft_mpi_table::entries as standard;
-use weft_mpi_table::{Chapter, Function, Table};
+use weft_mpi_table::{AbiTable, Chapter, TableFunction};
 
-pub fn write(table: &Table, more: &Chapter) -> String {
+pub fn write(table: &AbiTable, more: &Chapter) -> String {
     let mut text = String::new();
     let functions = table.chapters.iter().flat_map(|chapter| &chapter.functions);
     for function in functions.chain(&more.functions) {
@@ -17,13 +17,14 @@ pub fn write(table: &Table, more: &Chapter) -> String {
     text
 }
 
-fn write_function(text: &mut String, function: &Function, wide: bool) {
-    let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
+fn write_function(text: &mut String, function: &TableFunction, wide: bool) {
+    let passing: Vec<MpichPassing> =
+        function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
     let foreign: Vec<(&str, &str)> = passing.iter().map(|p| (&*p.name, &*p.foreign)).collect();
     standard::write_entry(text, function, wide, &foreign, answer(&function.answer), &inner(function, wide, &passing));
 }
 
-fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
+fn inner(function: &TableFunction, wide: bool, passing: &[MpichPassing]) -> String {
     let name = function.name_of(wide);
     if let [only] = passing
         && ["_toint", "_fromint", "_c2f", "_f2c"].iter().any(|end| name.ends_with(end))
@@ -59,7 +60,7 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     text
 }
 
-fn call(function: &Function, wide: bool, passing: &[Passing]) -> String {
+fn call(function: &TableFunction, wide: bool, passing: &[MpichPassing]) -> String {
     let body = &function.body;
     let handed = passing.iter().map(|p| p.handed.as_str()).collect();
     let mpi_1 = matches!(&*function.name, "MPI_Type_hindexed" | "MPI_Type_hvector" | "MPI_Type_struct");
@@ -73,7 +74,7 @@ fn call(function: &Function, wide: bool, passing: &[Passing]) -> String {
 }
 
 /// What follows the call, where a result means something else here and its type does not say so.
-fn after(function: &Function) -> Option<&'static str> {
+fn after(function: &TableFunction) -> Option<&'static str> {
     match &*function.name {
         "MPI_Comm_get_attr" => Some("special::attribute(comm_keyval, attribute_val, flag)"),
         "MPI_Win_get_attr" => Some("special::attribute(win_keyval, attribute_val, flag)"),

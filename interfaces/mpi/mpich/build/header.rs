@@ -2,7 +2,7 @@
 
 use crate::pass::handle;
 use std::fmt::Write;
-use weft_mpi_table::{Chapter, Constant, Function, Section, Table};
+use weft_mpi_table::{AbiTable, Chapter, Constant, ConstantSection, TableFunction};
 
 const OPENING: &str = "\
 /* The C interface of MPI 5.0 with the types and values of the MPICH ABI (libmpi.so.12).
@@ -72,7 +72,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("MPI_T_SOURCE_UNORDERED = 2", "MPI_T_SOURCE_UNORDERED = 1"),
 ];
 
-pub fn write(table: &Table, constants: &[Section], more: &Chapter) -> String {
+pub fn write(table: &AbiTable, constants: &[ConstantSection], more: &Chapter) -> String {
     let mut text = OPENING.to_owned();
     for section in constants {
         write_section(&mut text, section);
@@ -106,7 +106,7 @@ const STATUSES: [(&str, &str); 3] = [("c", "MPI_Status"), ("f", "MPI_Fint"), ("f
 /// What MPI 1 wrote without `const`: whoever wraps one of these defines it as other headers of this ABI declare it.
 const WITHOUT_CONST: [&str; 3] = ["MPI_Address", "MPI_Type_hindexed", "MPI_Type_struct"];
 
-fn write_function(text: &mut String, function: &Function) {
+fn write_function(text: &mut String, function: &TableFunction) {
     let is_conversion = function.name.ends_with("_c2f") || function.name.ends_with("_f2c");
     for &wide in function.forms() {
         for prefix in ["", "P"] {
@@ -124,7 +124,7 @@ fn write_function(text: &mut String, function: &Function) {
     }
 }
 
-fn write_section(text: &mut String, section: &Section) {
+fn write_section(text: &mut String, section: &ConstantSection) {
     let _ = write!(text, "\n/* {} */\n", section.title);
     if let Some(kind) = &section.handle {
         let is_integer = handle(kind).is_some_and(|handle| handle.1 == "i32");

@@ -2,10 +2,10 @@
 
 use crate::meaning::{is_special_buffer, length, meaning};
 use weft_mpi_table::entries as standard;
-use weft_mpi_table::{Function, Parameter};
+use weft_mpi_table::{Parameter, TableFunction};
 
 /// How a parameter goes from C to the body.
-pub struct Passing {
+pub struct MpichPassing {
     pub name: String,
     /// Type at the C boundary.
     pub foreign: String,
@@ -27,7 +27,7 @@ pub fn handle(base: &str) -> Option<(&str, &'static str)> {
     if INTEGERS.contains(&kind) { Some((kind, "i32")) } else { (kind == "File").then_some((kind, "usize")) }
 }
 
-pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+pub fn pass(parameter: &Parameter, wide: bool, function: &TableFunction) -> MpichPassing {
     let is_const = parameter.kind.starts_with("const ");
     let kind = parameter.kind.trim_start_matches("const ");
     let is_array = !parameter.array.is_empty();
@@ -35,14 +35,14 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     let base = kind.trim_end_matches(['*', ' ']).trim_end_matches("const").trim();
     let name = standard::rust_name(&parameter.name);
     let count = length(&function.name, &parameter.name);
-    let early = |text: String, foreign: &str| Passing {
+    let early = |text: String, foreign: &str| MpichPassing {
         early: Some(format!("let {name} = {text};")),
         place: None,
         handed: name.clone(),
         foreign: foreign.to_owned(),
         name: name.clone(),
     };
-    let place = |text: String, foreign: String| Passing {
+    let place = |text: String, foreign: String| MpichPassing {
         place: Some(format!("let mut {name} = place::{text};")),
         early: None,
         handed: format!("{name}.at()"),
@@ -57,14 +57,14 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     };
     if let Some((kind, element)) = handle(base) {
         if stars == 0 {
-            return early(format!("<values::{kind} as place::Held>::ours({name})"), element);
+            return early(format!("<values::{kind} as place::HeldHandle>::ours({name})"), element);
         }
         return made(is_array || is_const, format!("place::handles::<values::{kind}>()"), element);
     }
     if base == "MPI_Status" {
         let many = parameter.name == "array_of_statuses";
-        let made = if many { format!("Statuses::new({name}, {count})") } else { format!("Status::{access}({name})") };
-        return place(made, pointer("Status"));
+        let made = if many { format!("Statuses::new({name}, {count})") } else { format!("StatusAt::{access}({name})") };
+        return place(made, pointer("MpichStatus"));
     }
     let is_number = matches!(base, "int" | "MPI_T_cb_safety" | "MPI_T_source_order");
     if let Some(meaning) = meaning(&function.name, &parameter.name).filter(|_| is_number) {
@@ -85,7 +85,7 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     ];
     let early = conversions.iter().find(|it| it.0).map(|it| format!("let {name} = {}({name});", it.1));
     let handed = if early.is_some() { name } else { plain.handed };
-    Passing { early, place: None, handed, foreign: plain.foreign.to_owned(), name: plain.name }
+    MpichPassing { early, place: None, handed, foreign: plain.foreign.to_owned(), name: plain.name }
 }
 
 /// The length of the program's string, where it is shorter than the standard ABI's.

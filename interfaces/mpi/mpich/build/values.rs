@@ -1,7 +1,7 @@
 //! Writes how values of the two ABIs become each other: handles, and the integers of a section of the tables.
 
 use std::fmt::Write;
-use weft_mpi_table::{Constant, Section};
+use weft_mpi_table::{Constant, ConstantSection};
 
 /// Sections of integers that become each other by a match, by their titles in the table.
 const SECTIONS: &[(&str, &str, &[&str])] = &[
@@ -38,32 +38,33 @@ const PARTS: &[(&str, &str, &str, bool)] = &[
 const EXTRA: &[(&str, &str, i64, i64)] = &[("Datatype", "MPIX_C_FLOAT16", 0x4c00_0246, 0x2f0)];
 
 /// A constant with its value here and there.
-struct Pair {
+struct ConstantPair {
     name: String,
     theirs: i64,
     ours: i64,
 }
 
-pub fn write(ours: &[Section], theirs: &[Section]) -> String {
+pub fn write(ours: &[ConstantSection], theirs: &[ConstantSection]) -> String {
     let mut text = String::new();
     for section in ours.iter().filter(|section| section.handle.is_some()) {
         let handle = section.handle.as_deref().unwrap_or_default().trim_start_matches("MPI_");
         let extra = EXTRA.iter().filter(|extra| extra.0 == handle);
-        let extra = extra.map(|&(_, name, theirs, ours)| Pair { name: name.to_owned(), theirs, ours });
-        let pairs: Vec<Pair> = pairs(section, theirs).into_iter().chain(extra).collect();
+        let extra = extra.map(|&(_, name, theirs, ours)| ConstantPair { name: name.to_owned(), theirs, ours });
+        let pairs: Vec<ConstantPair> = pairs(section, theirs).into_iter().chain(extra).collect();
         if !handle.starts_with("T_") && handle != "File" {
             write_handles(&mut text, handle, &pairs);
         }
     }
     for (name, title, but) in SECTIONS {
         let section = ours.iter().find(|section| section.title == *title).expect("the section is there");
-        let pairs: Vec<Pair> = pairs(section, theirs).into_iter().filter(|pair| !but.contains(&&*pair.name)).collect();
+        let pairs: Vec<ConstantPair> =
+            pairs(section, theirs).into_iter().filter(|pair| !but.contains(&&*pair.name)).collect();
         let parts: Vec<_> = PARTS.iter().filter(|part| part.1 == *name).collect();
         if parts.is_empty() {
             write_numbers(&mut text, name, pairs.iter());
         }
         for (part, _, start, bits) in parts {
-            let but_flavor = |pair: &&Pair| *part != "model" || !pair.name.contains("FLAVOR");
+            let but_flavor = |pair: &&ConstantPair| *part != "model" || !pair.name.contains("FLAVOR");
             let pairs = pairs.iter().filter(|pair| pair.name.starts_with(start)).filter(but_flavor);
             if *bits { write_bits(&mut text, part, pairs) } else { write_numbers(&mut text, part, pairs) }
         }
@@ -81,12 +82,12 @@ pub fn write(ours: &[Section], theirs: &[Section]) -> String {
     text
 }
 
-fn pairs(section: &Section, theirs: &[Section]) -> Vec<Pair> {
+fn pairs(section: &ConstantSection, theirs: &[ConstantSection]) -> Vec<ConstantPair> {
     let there: Vec<&Constant> = theirs.iter().flat_map(|section| &section.constants).collect();
     let pair = |constant: &Constant| {
         let other = there.iter().find(|other| other.name == constant.name)?;
         let (ours, theirs) = (number(&constant.value)?, number(&other.value)?);
-        Some(Pair { name: constant.name.clone(), theirs, ours })
+        Some(ConstantPair { name: constant.name.clone(), theirs, ours })
     };
     section.constants.iter().filter_map(pair).collect()
 }
@@ -97,20 +98,20 @@ fn number(text: &str) -> Option<i64> {
     text.strip_prefix("0x").map_or_else(|| text.parse().ok(), hex)
 }
 
-fn write_handles(text: &mut String, handle: &str, pairs: &[Pair]) {
-    let list = |text: &mut String, pick: &dyn Fn(&Pair) -> String| {
+fn write_handles(text: &mut String, handle: &str, pairs: &[ConstantPair]) {
+    let list = |text: &mut String, pick: &dyn Fn(&ConstantPair) -> String| {
         for pair in pairs {
             let _ = writeln!(text, "        {}, // {}", pick(pair), pair.name);
         }
     };
-    let _ = writeln!(text, "pub struct {handle};\n\nimpl Predefined for {handle} {{");
+    let _ = writeln!(text, "pub struct {handle};\n\nimpl PredefinedHandles for {handle} {{");
     let _ = writeln!(text, "    const PAIRS: &'static [(u32, u16)] = &[");
     list(text, &|pair| format!("({:#x}, {:#x})", pair.theirs, pair.ours));
-    let _ = writeln!(text, "    ];\n    const KIND: Kind = Kind::{handle};");
+    let _ = writeln!(text, "    ];\n    const KIND: HandleKind = HandleKind::{handle};");
     text.push_str("}\n");
 }
 
-fn write_numbers<'a>(text: &mut String, name: &str, pairs: impl Iterator<Item = &'a Pair> + Clone) {
+fn write_numbers<'a>(text: &mut String, name: &str, pairs: impl Iterator<Item = &'a ConstantPair> + Clone) {
     for (direction, back) in [("ours", false), ("theirs", true)] {
         let _ = writeln!(text, "pub fn {name}_{direction}(value: i32) -> Option<i32> {{\n    Some(match value {{");
         for pair in pairs.clone() {
@@ -122,7 +123,7 @@ fn write_numbers<'a>(text: &mut String, name: &str, pairs: impl Iterator<Item = 
 }
 
 /// Bits that become others; those without a meaning become one without a meaning there.
-fn write_bits<'a>(text: &mut String, name: &str, pairs: impl Iterator<Item = &'a Pair> + Clone) {
+fn write_bits<'a>(text: &mut String, name: &str, pairs: impl Iterator<Item = &'a ConstantPair> + Clone) {
     for (direction, back) in [("ours", false), ("theirs", true)] {
         let pairs = || pairs.clone().map(|pair| if back { (pair.ours, pair.theirs) } else { (pair.theirs, pair.ours) });
         let known: i64 = pairs().map(|pair| pair.0).sum();

@@ -2,7 +2,7 @@
 #![allow(unused_variables, unused_mut, clippy::missing_safety_doc, clippy::too_many_arguments, non_snake_case)]
 #![allow(clippy::let_and_return, clippy::unnecessary_cast, reason = "generated")]
 
-use crate::status::Status;
+use crate::status::MpichStatus;
 use crate::{number, place, program, special, values};
 use std::ffi::{c_char, c_void};
 

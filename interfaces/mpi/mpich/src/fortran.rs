@@ -5,22 +5,22 @@
     reason = "the names are the ABI's, and what they ask is the standard's"
 )]
 
-use crate::status::Status;
+use crate::status::MpichStatus;
 use crate::values;
 use std::cell::UnsafeCell;
 
 /// A pointer that other libraries may set.
 #[repr(transparent)]
-pub struct Shared(UnsafeCell<usize>);
+pub struct SharedPointer(UnsafeCell<usize>);
 
 // SAFETY: the library itself never reads or writes it.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedPointer {}
 
 macro_rules! symbols {
     ($($name:ident = $value:expr;)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub static $name: Shared = Shared(UnsafeCell::new($value));
+            pub static $name: SharedPointer = SharedPointer(UnsafeCell::new($value));
         )*
     };
 }
@@ -58,14 +58,14 @@ macro_rules! copies {
         $(
             /// Statuses of C and of both Fortrans have the same layout.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(from: *const Status, to: *mut Status) -> i32 {
+            pub unsafe extern "C" fn $name(from: *const MpichStatus, to: *mut MpichStatus) -> i32 {
                 // SAFETY: the program's statuses.
                 unsafe { *to = *from };
                 values::SUCCESS
             }
 
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $profiled(from: *const Status, to: *mut Status) -> i32 {
+            pub unsafe extern "C" fn $profiled(from: *const MpichStatus, to: *mut MpichStatus) -> i32 {
                 // SAFETY: as above.
                 unsafe { $name(from, to) }
             }

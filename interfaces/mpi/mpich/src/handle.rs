@@ -4,7 +4,7 @@
 //! that keeps it from being used again too soon. The same number with the top bit set is the handle here.
 
 use std::marker::PhantomData;
-use weft_mpi::handle::{FIRST_USER, Kind};
+use weft_mpi::handle::{FIRST_USER, HandleKind};
 
 /// What marks the program's own objects.
 const OWN: u32 = 1 << 31;
@@ -15,10 +15,10 @@ pub const UNKNOWN: usize = 0xfff;
 pub struct File;
 
 /// The predefined handles of a kind.
-pub trait Predefined {
+pub trait PredefinedHandles {
     /// Ours for each of theirs; the null handle comes first.
     const PAIRS: &'static [(u32, u16)];
-    const KIND: Kind;
+    const KIND: HandleKind;
 }
 
 /// The predefined handles by the low byte of theirs (but the null handle and those with the top bit), and by ours.
@@ -29,7 +29,7 @@ struct Tables {
 
 struct Of<K>(PhantomData<K>);
 
-impl<K: Predefined> Of<K> {
+impl<K: PredefinedHandles> Of<K> {
     const TABLES: &'static Tables = &Tables::new(K::PAIRS, K::KIND.null());
     /// Whether there are predefined handles with the top bit (the pair types).
     const HAS_HIGH: bool = {
@@ -61,7 +61,7 @@ impl Tables {
 
 /// Our handle for one of the program's.
 #[inline]
-pub fn ours<K: Predefined>(handle: i32) -> usize {
+pub fn ours<K: PredefinedHandles>(handle: i32) -> usize {
     let handle = handle as u32;
     let null = K::KIND.null();
     if handle < OWN {
@@ -83,7 +83,7 @@ pub fn ours<K: Predefined>(handle: i32) -> usize {
 
 /// The program's handle for one of ours.
 #[inline]
-pub fn theirs<K: Predefined>(handle: usize) -> i32 {
+pub fn theirs<K: PredefinedHandles>(handle: usize) -> i32 {
     if handle >= FIRST_USER {
         return (handle as u32 | OWN) as i32;
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::values;
 
-    fn back_and_forth<K: Predefined>() {
+    fn back_and_forth<K: PredefinedHandles>() {
         for &(theirs, ours) in K::PAIRS {
             assert_eq!(super::ours::<K>(theirs as i32), usize::from(ours), "{theirs:#x}");
             assert_eq!(super::theirs::<K>(usize::from(ours)) as u32, theirs, "{ours:#x}");

@@ -9,7 +9,7 @@
     reason = "the names are the library's, and what they ask is what it keeps"
 )]
 
-use crate::cell::{self, Width};
+use crate::cell::{self, CellWidth};
 use crate::{entries, number, values};
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -21,8 +21,8 @@ const POINTER: i32 = 0;
 const ADDRESS: i32 = 1;
 const INTEGER: i32 = 3;
 
-fn width(language: i32) -> Width {
-    if language == INTEGER { Width::Small } else { Width::Address }
+fn width(language: i32) -> CellWidth {
+    if language == INTEGER { CellWidth::Small } else { CellWidth::Address }
 }
 
 /// `(function, object, keyval, extra_state, language, value, copied, flag)`
@@ -44,15 +44,15 @@ struct Proxied {
 fn read(cached: usize) -> (i32, *mut c_void) {
     match cell::width(cached) {
         None => (POINTER, cached as *mut c_void),
-        Some(Width::Small) => (INTEGER, cell::value(cached) as *mut c_void),
-        Some(Width::Address) => (ADDRESS, cell::value(cached) as *mut c_void),
+        Some(CellWidth::Small) => (INTEGER, cell::value(cached) as *mut c_void),
+        Some(CellWidth::Address) => (ADDRESS, cell::value(cached) as *mut c_void),
     }
 }
 
 fn write(value: *mut c_void, language: i32) -> usize {
     match language {
         POINTER => value as usize,
-        INTEGER => cell::of(value as i32 as isize, Width::Small),
+        INTEGER => cell::of(value as i32 as isize, CellWidth::Small),
         _ => cell::of(value as isize, width(language)),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Every place may be null, which the body then sees. A place is written back when it is dropped.
 
-use crate::handle::{self, Predefined};
-use crate::status::Status as Theirs;
+use crate::handle::{self, PredefinedHandles};
+use crate::status::MpichStatus as Theirs;
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -11,13 +11,13 @@ use weft_mpi::abi::{self as ours, Status as Ours};
 use weft_mpi::world::WORLD;
 
 /// Kinds of handles, which have an integer or a pointer here.
-pub trait Held {
+pub trait HeldHandle {
     type Theirs: Copy;
     fn ours(theirs: Self::Theirs) -> usize;
     fn theirs(ours: usize) -> Self::Theirs;
 }
 
-impl<K: Predefined> Held for K {
+impl<K: PredefinedHandles> HeldHandle for K {
     type Theirs = i32;
 
     #[inline]
@@ -32,7 +32,7 @@ impl<K: Predefined> Held for K {
 }
 
 /// Files are pointers in this ABI, too.
-impl Held for handle::File {
+impl HeldHandle for handle::File {
     type Theirs = usize;
 
     fn ours(theirs: usize) -> usize {
@@ -53,15 +53,15 @@ pub trait Conversion {
 }
 
 /// Handles.
-pub struct Handles<K>(PhantomData<K>);
+pub struct HandlePlaces<K>(PhantomData<K>);
 
 /// Handles of kind `K`.
 #[inline]
-pub fn handles<K: Held>() -> Handles<K> {
-    Handles(PhantomData)
+pub fn handles<K: HeldHandle>() -> HandlePlaces<K> {
+    HandlePlaces(PhantomData)
 }
 
-impl<K: Held> Conversion for Handles<K> {
+impl<K: HeldHandle> Conversion for HandlePlaces<K> {
     type Ours = usize;
     type Theirs = K::Theirs;
 
@@ -132,14 +132,14 @@ impl<C: Conversion> Drop for OnePlace<C> {
 const FEW: usize = 32;
 
 /// Values of our ABI, on the stack where they are few.
-struct Values<T> {
+struct AbiValues<T> {
     /// The first `len` are set, if there are so few.
     few: [MaybeUninit<T>; FEW],
     many: Vec<T>,
     len: usize,
 }
 
-impl<T: Copy> Values<T> {
+impl<T: Copy> AbiValues<T> {
     #[inline]
     fn new(len: usize, value: impl Fn(usize) -> T) -> Self {
         let mut values = Self { few: [const { MaybeUninit::uninit() }; FEW], many: Vec::new(), len };
@@ -173,7 +173,7 @@ pub struct ManyPlaces<C: Conversion> {
     /// Null where nothing is written back.
     back: *mut C::Theirs,
     from: *const C::Theirs,
-    values: Values<C::Ours>,
+    values: AbiValues<C::Ours>,
     change: C,
 }
 
@@ -197,7 +197,7 @@ impl<C: Conversion> ManyPlaces<C> {
     #[inline]
     unsafe fn of(from: *const C::Theirs, back: *mut C::Theirs, len: impl TryInto<usize>, change: C) -> Self {
         // SAFETY: as the caller says.
-        let values = Values::new(elements(from, len), |index| change.ours(unsafe { *from.add(index) }));
+        let values = AbiValues::new(elements(from, len), |index| change.ours(unsafe { *from.add(index) }));
         Self { back, from, values, change }
     }
 
@@ -229,7 +229,7 @@ impl<C: Conversion> Drop for ManyPlaces<C> {
 }
 
 /// One status; the special address for "none" and null are none.
-pub struct Status {
+pub struct StatusAt {
     at: *mut Theirs,
     before: Ours,
     value: Ours,
@@ -239,7 +239,7 @@ fn is_status(at: *const Theirs) -> bool {
     at as usize > crate::values::STATUS_IGNORE
 }
 
-impl Status {
+impl StatusAt {
     /// # Safety
     /// `at` is no status, or the program's.
     #[inline]
@@ -263,7 +263,7 @@ impl Status {
     }
 }
 
-impl Drop for Status {
+impl Drop for StatusAt {
     #[inline]
     fn drop(&mut self) {
         if is_status(self.at) {
@@ -276,7 +276,7 @@ impl Drop for Status {
 /// An array of statuses.
 pub struct Statuses {
     at: *mut Theirs,
-    values: Values<Ours>,
+    values: AbiValues<Ours>,
 }
 
 impl Statuses {
@@ -286,7 +286,7 @@ impl Statuses {
     pub unsafe fn new(at: *mut Theirs, len: impl TryInto<usize>) -> Self {
         let at = if is_status(at) { at } else { std::ptr::null_mut() };
         // SAFETY: as the caller says.
-        Self { at, values: Values::new(elements(at, len), |index| unsafe { (*at.add(index)).ours() }) }
+        Self { at, values: AbiValues::new(elements(at, len), |index| unsafe { (*at.add(index)).ours() }) }
     }
 
     #[inline]

@@ -5,39 +5,39 @@
     reason = "the names are the ABI's, and what they ask is the standard's"
 )]
 
-use crate::place::Held;
-use crate::status::Status;
+use crate::place::HeldHandle;
+use crate::status::MpichStatus;
 use crate::{handle, number, values};
 use std::ffi::c_void;
 use weft_mpi::abi::Status as Ours;
-use weft_mpi::handle::Kind;
+use weft_mpi::handle::HandleKind;
 use weft_mpi::program::Speech;
 
 /// Handles are passed where a pointer of the standard ABI goes: the program reads the low half.
-fn handle_of(kind: Kind, ours: usize) -> usize {
+fn handle_of(kind: HandleKind, ours: usize) -> usize {
     let theirs = match kind {
-        Kind::Comm => handle::theirs::<values::Comm>(ours),
-        Kind::Group => handle::theirs::<values::Group>(ours),
-        Kind::Datatype => handle::theirs::<values::Datatype>(ours),
-        Kind::Op => handle::theirs::<values::Op>(ours),
-        Kind::Request => handle::theirs::<values::Request>(ours),
-        Kind::Message => handle::theirs::<values::Message>(ours),
-        Kind::Info => handle::theirs::<values::Info>(ours),
-        Kind::Errhandler => handle::theirs::<values::Errhandler>(ours),
-        Kind::Win => handle::theirs::<values::Win>(ours),
-        Kind::Session => handle::theirs::<values::Session>(ours),
-        Kind::File => return <handle::File as Held>::theirs(ours),
-        Kind::Keyval => number::keyval_theirs(ours as i32),
+        HandleKind::Comm => handle::theirs::<values::Comm>(ours),
+        HandleKind::Group => handle::theirs::<values::Group>(ours),
+        HandleKind::Datatype => handle::theirs::<values::Datatype>(ours),
+        HandleKind::Op => handle::theirs::<values::Op>(ours),
+        HandleKind::Request => handle::theirs::<values::Request>(ours),
+        HandleKind::Message => handle::theirs::<values::Message>(ours),
+        HandleKind::Info => handle::theirs::<values::Info>(ours),
+        HandleKind::Errhandler => handle::theirs::<values::Errhandler>(ours),
+        HandleKind::Win => handle::theirs::<values::Win>(ours),
+        HandleKind::Session => handle::theirs::<values::Session>(ours),
+        HandleKind::File => return <handle::File as HeldHandle>::theirs(ours),
+        HandleKind::Keyval => number::keyval_theirs(ours as i32),
     };
     theirs as u32 as usize
 }
 
 /// Asks for a status with the program's function, which fills one of this ABI.
 unsafe fn query(function: usize, extra: *mut c_void, status: &mut Ours) -> i32 {
-    let mut theirs = Status::EMPTY;
+    let mut theirs = MpichStatus::EMPTY;
     // SAFETY: the program said that this is a function of this type.
     let code = unsafe {
-        let function: unsafe extern "C" fn(*mut c_void, *mut Status) -> i32 = std::mem::transmute(function);
+        let function: unsafe extern "C" fn(*mut c_void, *mut MpichStatus) -> i32 = std::mem::transmute(function);
         function(extra, &mut theirs)
     };
     *status = theirs.ours();

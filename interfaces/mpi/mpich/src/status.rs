@@ -6,7 +6,7 @@ use weft_mpi::abi::Status as Ours;
 /// `MPI_Status`. The count of bytes has 63 bits; the lowest bit of the second word says that the request was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Status {
+pub struct MpichStatus {
     count_low: u32,
     count_high_and_cancelled: u32,
     pub source: i32,
@@ -14,7 +14,7 @@ pub struct Status {
     pub error: i32,
 }
 
-impl Status {
+impl MpichStatus {
     /// What a request without a message has.
     pub const EMPTY: Self = Self {
         count_low: 0,
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn a_status_keeps_counts_above_32_bits_and_the_error_that_nobody_set() {
-        let mut status = Status { count_low: u32::MAX, count_high_and_cancelled: 7, source: -2, tag: -1, error: 12345 };
+        let mut status =
+            MpichStatus { count_low: u32::MAX, count_high_and_cancelled: 7, source: -2, tag: -1, error: 12345 };
         let before = status.ours();
         assert_eq!((before.bytes(), before.is_cancelled()), (u64::from(u32::MAX) | 3 << 32, true));
         assert_eq!((before.source, before.tag), (weft_mpi::abi::ANY_SOURCE, weft_mpi::abi::ANY_TAG));
@@ -66,6 +67,6 @@ mod tests {
         status.take_over(&before, &after);
         assert_eq!((status.count_low, status.count_high_and_cancelled), (0, 1 << 9));
         assert_eq!((status.source, status.tag, status.error), (-1, 5, 12345));
-        assert_eq!(size_of::<Status>(), 20);
+        assert_eq!(size_of::<MpichStatus>(), 20);
     }
 }

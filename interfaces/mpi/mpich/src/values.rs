@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "all values are there, used or not")]
 
 pub use crate::handle::File;
-use crate::handle::Predefined;
-use weft_mpi::handle::Kind;
+use crate::handle::PredefinedHandles;
+use weft_mpi::handle::HandleKind;
 
 include!(concat!(env!("OUT_DIR"), "/values.rs"));

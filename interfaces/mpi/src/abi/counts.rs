@@ -80,7 +80,7 @@ impl CountOut {
 
 /// A user's function whose type differs between a function and its `_c` twin.
 #[derive(Clone, Copy, Debug)]
-pub struct Callback {
+pub struct CountCallback {
     pub at: usize,
     /// The function takes `MPI_Count`.
     pub wide: bool,

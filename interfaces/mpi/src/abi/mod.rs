@@ -21,7 +21,7 @@ mod text;
 
 pub use arrays::slice_of;
 pub use constants::*;
-pub use counts::{Callback, CountOut, Counts};
+pub use counts::{CountCallback, CountOut, Counts};
 pub use described::{Aim, Described, Various};
 pub use status::Status;
 pub use text::{store_string, text_of};

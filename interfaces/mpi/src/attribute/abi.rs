@@ -7,12 +7,12 @@ use crate::abi::{
 };
 use crate::comm::abi::of;
 use crate::error::{Class, Error, Result};
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use crate::world::{Labels, WORLD};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-unsafe fn create(kind: Kind, copy: usize, delete: usize, out: *mut i32, extra_state: *mut c_void) -> Result<()> {
+unsafe fn create(kind: HandleKind, copy: usize, delete: usize, out: *mut i32, extra_state: *mut c_void) -> Result<()> {
     let mut keyvals = keyvals();
     let handle = keyvals.reserve();
     let number = handle as i32;
@@ -34,7 +34,7 @@ pub fn rewrap(number: i32, with: impl FnOnce([usize; 3]) -> [usize; 3]) -> Resul
 
 /// The key lives on in the attributes that have it; until they are gone it may be freed again (through a copy of the
 /// number, as delete functions do).
-unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {
+unsafe fn free(keyval: *mut i32, kind: HandleKind) -> Result<()> {
     // SAFETY: the program's key.
     let number = unsafe { *keyval };
     if !is_freed_and_in_use(number, kind) {
@@ -48,8 +48,8 @@ unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {
 }
 
 /// A key of the program's for objects of `kind`.
-fn known(number: i32, kind: Kind) -> Result<Arc<Keyval>> {
-    let is_of_windows = kind == Kind::Win && (WIN_BASE..=WIN_MODEL).contains(&number);
+fn known(number: i32, kind: HandleKind) -> Result<Arc<Keyval>> {
+    let is_of_windows = kind == HandleKind::Win && (WIN_BASE..=WIN_MODEL).contains(&number);
     if predefined::place(number).is_some() || is_of_windows {
         return Err(Error::new(Class::Keyval, format!("keyval {number} is predefined")));
     }
@@ -65,7 +65,7 @@ fn known(number: i32, kind: Kind) -> Result<Arc<Keyval>> {
 fn put(
     object: usize,
     number: i32,
-    kind: Kind,
+    kind: HandleKind,
     value: usize,
     mut with: impl FnMut(&mut dyn FnMut(&mut Attributes)) -> Result<()>,
 ) -> Result<()> {
@@ -81,7 +81,7 @@ fn put(
 fn delete(
     object: usize,
     number: i32,
-    kind: Kind,
+    kind: HandleKind,
     mut with: impl FnMut(&mut dyn FnMut(&mut Attributes)) -> Result<()>,
 ) -> Result<()> {
     let mut old = None;
@@ -119,12 +119,12 @@ macro_rules! keys {
     ($($kind:ident: $create:ident, $free:ident;)*) => {$(
         pub unsafe fn $create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
             // SAFETY: as the caller says.
-            unsafe { create(Kind::$kind, copy, delete, out, extra) }
+            unsafe { create(HandleKind::$kind, copy, delete, out, extra) }
         }
 
         pub unsafe fn $free(keyval: *mut i32) -> Result<()> {
             // SAFETY: as the caller says.
-            unsafe { free(keyval, Kind::$kind) }
+            unsafe { free(keyval, HandleKind::$kind) }
         }
     )*};
 }
@@ -137,7 +137,7 @@ keys! {
 
 pub unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     of(comm)?;
-    put(comm, keyval, Kind::Comm, value as usize, |change| on_comm(comm, change))
+    put(comm, keyval, HandleKind::Comm, value as usize, |change| on_comm(comm, change))
 }
 
 pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
@@ -149,7 +149,7 @@ pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: 
         None => {
             let found = comm.state().attributes.find(keyval).map(|attribute| attribute.value);
             if found.is_none() {
-                known(keyval, Kind::Comm)?;
+                known(keyval, HandleKind::Comm)?;
             }
             found
         }
@@ -161,18 +161,18 @@ pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: 
 
 pub unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
     of(comm)?;
-    delete(comm, keyval, Kind::Comm, |change| on_comm(comm, change))
+    delete(comm, keyval, HandleKind::Comm, |change| on_comm(comm, change))
 }
 
 pub unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
-    put(datatype, keyval, Kind::Datatype, value as usize, |change| on_type(datatype, change))
+    put(datatype, keyval, HandleKind::Datatype, value as usize, |change| on_type(datatype, change))
 }
 
 pub unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let mut found = None;
     on_type(datatype, &mut |attributes| found = attributes.find(keyval).map(|attribute| attribute.value))?;
     if found.is_none() {
-        known(keyval, Kind::Datatype)?;
+        known(keyval, HandleKind::Datatype)?;
     }
     // SAFETY: as the caller says.
     unsafe { give(found, value, flag) };
@@ -180,7 +180,7 @@ pub unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, fl
 }
 
 pub unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
-    delete(datatype, keyval, Kind::Datatype, |change| on_type(datatype, change))
+    delete(datatype, keyval, HandleKind::Datatype, |change| on_type(datatype, change))
 }
 
 fn on_win(win: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<()> {
@@ -189,7 +189,7 @@ fn on_win(win: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<()> {
 }
 
 pub unsafe fn win_set_attr(win: usize, keyval: i32, value: *mut c_void) -> Result<()> {
-    put(win, keyval, Kind::Win, value as usize, |change| on_win(win, change))
+    put(win, keyval, HandleKind::Win, value as usize, |change| on_win(win, change))
 }
 
 pub unsafe fn win_get_attr(win: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
@@ -200,7 +200,7 @@ pub unsafe fn win_get_attr(win: usize, keyval: i32, value: *mut c_void, flag: *m
         window.predefined_attribute(keyval).or_else(own)
     };
     if found.is_none() {
-        known(keyval, Kind::Win)?;
+        known(keyval, HandleKind::Win)?;
     }
     // SAFETY: as the caller says.
     unsafe { give(found, value, flag) };
@@ -208,7 +208,7 @@ pub unsafe fn win_get_attr(win: usize, keyval: i32, value: *mut c_void, flag: *m
 }
 
 pub unsafe fn win_delete_attr(win: usize, keyval: i32) -> Result<()> {
-    delete(win, keyval, Kind::Win, |change| on_win(win, change))
+    delete(win, keyval, HandleKind::Win, |change| on_win(win, change))
 }
 
 /// Runs the delete functions of all attributes of a window, the last one set first.

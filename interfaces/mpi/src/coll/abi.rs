@@ -8,15 +8,15 @@ mod nothing;
 mod shared;
 
 use super::call::{blocking, nonblocking, persistent};
-use super::prepare::check::Mixed;
-use super::prepare::movement::{self, Side};
+use super::prepare::check::MixedBuffer;
+use super::prepare::movement::{self, MovementSide};
 use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::{Counts, Described, Various};
 use crate::error::Result;
 use nothing::{are_empty, folds_nothing, is_empty};
 use std::ffi::c_void;
-use weft_collective::algorithm::scan::Kind;
+use weft_collective::algorithm::scan::ScanKind;
 
 /// The forms of one operation: its arguments, and
 /// - in brackets: when a rank has nothing to do in the blocking form but to be counted (the name of its algorithms,
@@ -66,8 +66,8 @@ macro_rules! collective {
     };
 }
 
-fn mixed(buffer: *const c_void, counts: Counts, displacements: Counts, datatypes: *const usize) -> Mixed {
-    Mixed { buffer, counts, displacements, datatypes }
+fn mixed(buffer: *const c_void, counts: Counts, displacements: Counts, datatypes: *const usize) -> MixedBuffer {
+    MixedBuffer { buffer, counts, displacements, datatypes }
 }
 
 /// Byte displacements of the neighbourhood calls are `MPI_Aint` in both widths.
@@ -90,60 +90,60 @@ collective! { "Bcast": fn bcast(), fn ibcast(), fn bcast_init()
 collective! { "Gather": fn gather(), fn igather(), fn gather_init()
     { mine: Described, all: Described, root: i32 }
     [gather, true, Some(root), are_empty(mine, all)]
-    shared moved::gather, (mine, Side::Uniform(all), root);
-    messages |scene| movement::gather(scene, mine, Side::Uniform(all), root)
+    shared moved::gather, (mine, MovementSide::Uniform(all), root);
+    messages |scene| movement::gather(scene, mine, MovementSide::Uniform(all), root)
 }
 
 collective! { "Gatherv": fn gatherv(), fn igatherv(), fn gatherv_init()
     { mine: Described, all: Various, root: i32 }
-    shared moved::gather, (mine, Side::Various(all), root);
-    messages |scene| movement::gather(scene, mine, Side::Various(all), root)
+    shared moved::gather, (mine, MovementSide::Various(all), root);
+    messages |scene| movement::gather(scene, mine, MovementSide::Various(all), root)
 }
 
 collective! { "Scatter": fn scatter(), fn iscatter(), fn scatter_init()
     { all: Described, mine: Described, root: i32 }
     [scatter, true, Some(root), are_empty(all, mine)]
-    shared moved::scatter, (Side::Uniform(all), mine, root);
-    messages |scene| movement::scatter(scene, Side::Uniform(all), mine, root)
+    shared moved::scatter, (MovementSide::Uniform(all), mine, root);
+    messages |scene| movement::scatter(scene, MovementSide::Uniform(all), mine, root)
 }
 
 collective! { "Scatterv": fn scatterv(), fn iscatterv(), fn scatterv_init()
     { all: Various, mine: Described, root: i32 }
-    shared moved::scatter, (Side::Various(all), mine, root);
-    messages |scene| movement::scatter(scene, Side::Various(all), mine, root)
+    shared moved::scatter, (MovementSide::Various(all), mine, root);
+    messages |scene| movement::scatter(scene, MovementSide::Various(all), mine, root)
 }
 
 collective! { "Allgather": fn allgather(), fn iallgather(), fn allgather_init()
     { mine: Described, all: Described }
     [allgather, true, None, are_empty(mine, all)]
-    shared moved::allgather, (mine, Side::Uniform(all));
-    messages |scene| movement::allgather(scene, mine, Side::Uniform(all))
+    shared moved::allgather, (mine, MovementSide::Uniform(all));
+    messages |scene| movement::allgather(scene, mine, MovementSide::Uniform(all))
 }
 
 collective! { "Allgatherv": fn allgatherv(), fn iallgatherv(), fn allgatherv_init()
     { mine: Described, all: Various }
-    shared moved::allgather, (mine, Side::Various(all));
-    messages |scene| movement::allgather(scene, mine, Side::Various(all))
+    shared moved::allgather, (mine, MovementSide::Various(all));
+    messages |scene| movement::allgather(scene, mine, MovementSide::Various(all))
 }
 
 collective! { "Alltoall": fn alltoall(), fn ialltoall(), fn alltoall_init()
     { sent: Described, received: Described }
     [alltoall, true, None, are_empty(sent, received)]
     shared moved::alltoall, (sent, received);
-    messages |scene| movement::alltoall(scene, Side::Uniform(sent), Side::Uniform(received))
+    messages |scene| movement::alltoall(scene, MovementSide::Uniform(sent), MovementSide::Uniform(received))
 }
 
 collective! { "Alltoallv": fn alltoallv(), fn ialltoallv(), fn alltoallv_init()
     { sent: Various, received: Various }
-    shared moved::alltoallv, (Side::Various(sent), Side::Various(received));
-    messages |scene| movement::alltoall(scene, Side::Various(sent), Side::Various(received))
+    shared moved::alltoallv, (MovementSide::Various(sent), MovementSide::Various(received));
+    messages |scene| movement::alltoall(scene, MovementSide::Various(sent), MovementSide::Various(received))
 }
 
 collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtypes: *const usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtypes: *const usize }
-    let sent = Side::Mixed(mixed(sendbuf, sendcounts, sdispls, sendtypes));
-    let received = Side::Mixed(mixed(recvbuf, recvcounts, rdispls, recvtypes));
+    let sent = MovementSide::Mixed(mixed(sendbuf, sendcounts, sdispls, sendtypes));
+    let received = MovementSide::Mixed(mixed(recvbuf, recvcounts, rdispls, recvtypes));
     shared moved::alltoallv, (sent, received);
     messages |scene| movement::alltoall(scene, sent, received)
 }
@@ -182,34 +182,34 @@ collective! { "Reduce_scatter_block":
 
 collective! { "Scan": fn scan(), fn iscan(), fn scan_init()
 { sent: *const c_void, received: Described, op: usize }
-messages |scene| reduction::scan(scene, Folded { sent, received, op }, Kind::Inclusive) }
+messages |scene| reduction::scan(scene, Folded { sent, received, op }, ScanKind::Inclusive) }
 
 collective! { "Exscan": fn exscan(), fn iexscan(), fn exscan_init()
 { sent: *const c_void, received: Described, op: usize }
-messages |scene| reduction::scan(scene, Folded { sent, received, op }, Kind::Exclusive) }
+messages |scene| reduction::scan(scene, Folded { sent, received, op }, ScanKind::Exclusive) }
 
 collective! { "Neighbor_allgather":
     fn neighbor_allgather(), fn ineighbor_allgather(), fn neighbor_allgather_init()
     { sent: Described, all: Described }
-    messages |scene| neighbor::allgather(scene, sent, Side::Uniform(all))
+    messages |scene| neighbor::allgather(scene, sent, MovementSide::Uniform(all))
 }
 
 collective! { "Neighbor_allgatherv":
     fn neighbor_allgatherv(), fn ineighbor_allgatherv(), fn neighbor_allgatherv_init()
     { sent: Described, all: Various }
-    messages |scene| neighbor::allgather(scene, sent, Side::Various(all))
+    messages |scene| neighbor::allgather(scene, sent, MovementSide::Various(all))
 }
 
 collective! { "Neighbor_alltoall":
     fn neighbor_alltoall(), fn ineighbor_alltoall(), fn neighbor_alltoall_init()
     { sent: Described, received: Described }
-    messages |scene| neighbor::alltoall(scene, Side::Uniform(sent), Side::Uniform(received))
+    messages |scene| neighbor::alltoall(scene, MovementSide::Uniform(sent), MovementSide::Uniform(received))
 }
 
 collective! { "Neighbor_alltoallv":
     fn neighbor_alltoallv(), fn ineighbor_alltoallv(), fn neighbor_alltoallv_init()
     { sent: Various, received: Various }
-    messages |scene| neighbor::alltoall(scene, Side::Various(sent), Side::Various(received))
+    messages |scene| neighbor::alltoall(scene, MovementSide::Various(sent), MovementSide::Various(received))
 }
 
 collective! { "Neighbor_alltoallw":
@@ -217,7 +217,7 @@ collective! { "Neighbor_alltoallw":
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: *const isize, sendtypes: *const usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: *const isize, recvtypes: *const usize }
     messages |scene| {
-        let sent = Side::Mixed(mixed(sendbuf, sendcounts, addresses(sdispls), sendtypes));
-        neighbor::alltoall(scene, sent, Side::Mixed(mixed(recvbuf, recvcounts, addresses(rdispls), recvtypes)))
+        let sent = MovementSide::Mixed(mixed(sendbuf, sendcounts, addresses(sdispls), sendtypes));
+        neighbor::alltoall(scene, sent, MovementSide::Mixed(mixed(recvbuf, recvcounts, addresses(rdispls), recvtypes)))
     }
 }

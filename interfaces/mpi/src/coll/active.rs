@@ -2,7 +2,7 @@
 
 use crate::error::{Class, Error, Result};
 use std::cell::RefCell;
-use weft_collective::run::{Failure, OutsideFold, Run, Turn};
+use weft_collective::run::{CollectiveRun, OutsideFold, RunFailure, RunTurn};
 use weft_collective::schedule::Schedule;
 use weft_fabric::{Endpoint, Fault};
 
@@ -11,7 +11,7 @@ use weft_fabric::{Endpoint, Fault};
 pub struct CollectiveId(u32);
 
 /// Where an operation is.
-enum State {
+enum OperationState {
     /// Not started, or done and its end taken: a persistent operation.
     Idle,
     Running,
@@ -22,21 +22,21 @@ enum State {
     Done,
 }
 
-impl State {
-    fn after(turn: Turn) -> Self {
+impl OperationState {
+    fn after(turn: RunTurn) -> Self {
         match turn {
-            Turn::Blocked => Self::Running,
-            Turn::Outside(fold) => Self::Wanting(fold),
-            Turn::Done => Self::Done,
+            RunTurn::Blocked => Self::Running,
+            RunTurn::Outside(fold) => Self::Wanting(fold),
+            RunTurn::Done => Self::Done,
         }
     }
 }
 
-struct Operation {
-    run: Run,
+struct ActiveOperation {
+    run: CollectiveRun,
     /// What is wrong with this rank's own part, each time.
     own: Option<Error>,
-    state: State,
+    state: OperationState,
     persistent: bool,
     /// The request is gone; the operation goes when it is done.
     released: bool,
@@ -45,7 +45,7 @@ struct Operation {
 /// Operations under way and persistent ones.
 #[derive(Default)]
 pub struct Active {
-    operations: Vec<Option<Box<Operation>>>,
+    operations: Vec<Option<Box<ActiveOperation>>>,
     free: Vec<u32>,
     /// The numbers of those running, wanting or away.
     moving: Vec<u32>,
@@ -74,9 +74,14 @@ impl Active {
     }
 
     /// Takes a nonblocking operation and starts it; `None` if it is complete by that, and went well.
-    pub fn start(&mut self, mut run: Run, own: Option<Error>, endpoint: &mut Endpoint) -> Option<CollectiveId> {
-        let state = State::after(run.advance(endpoint));
-        let is_done = matches!(state, State::Done);
+    pub fn start(
+        &mut self,
+        mut run: CollectiveRun,
+        own: Option<Error>,
+        endpoint: &mut Endpoint,
+    ) -> Option<CollectiveId> {
+        let state = OperationState::after(run.advance(endpoint));
+        let is_done = matches!(state, OperationState::Done);
         if is_done && own.is_none() && run.failure().is_none() {
             self.recycle(run.take_schedule());
             return None;
@@ -89,12 +94,18 @@ impl Active {
     }
 
     /// Takes a persistent operation, which stays until [`Self::release`].
-    pub fn keep(&mut self, run: Run, own: Option<Error>) -> CollectiveId {
-        self.insert(run, own, true, State::Idle)
+    pub fn keep(&mut self, run: CollectiveRun, own: Option<Error>) -> CollectiveId {
+        self.insert(run, own, true, OperationState::Idle)
     }
 
-    fn insert(&mut self, run: Run, own: Option<Error>, persistent: bool, state: State) -> CollectiveId {
-        let operation = Some(Box::new(Operation { run, own, state, persistent, released: false }));
+    fn insert(
+        &mut self,
+        run: CollectiveRun,
+        own: Option<Error>,
+        persistent: bool,
+        state: OperationState,
+    ) -> CollectiveId {
+        let operation = Some(Box::new(ActiveOperation { run, own, state, persistent, released: false }));
         match self.free.pop() {
             Some(index) => {
                 self.operations[index as usize] = operation;
@@ -107,16 +118,16 @@ impl Active {
         }
     }
 
-    fn get(&mut self, id: CollectiveId) -> &mut Operation {
+    fn get(&mut self, id: CollectiveId) -> &mut ActiveOperation {
         self.operations[id.0 as usize].as_mut().expect("a request keeps its operation alive")
     }
 
     /// Starts an operation that is idle (`MPI_Start`).
     pub fn restart(&mut self, id: CollectiveId, endpoint: &mut Endpoint) {
         let operation = self.get(id);
-        debug_assert!(matches!(operation.state, State::Idle));
+        debug_assert!(matches!(operation.state, OperationState::Idle));
         operation.run.rewind();
-        operation.state = State::Running;
+        operation.state = OperationState::Running;
         operation.step(endpoint);
         self.moving.push(id.0);
         self.settle();
@@ -124,7 +135,7 @@ impl Active {
 
     /// Whether there is an end to take. An idle persistent operation has none.
     pub fn is_complete(&self, id: CollectiveId) -> bool {
-        matches!(self.operations[id.0 as usize].as_ref().map(|operation| &operation.state), Some(State::Done))
+        matches!(self.operations[id.0 as usize].as_ref().map(|operation| &operation.state), Some(OperationState::Done))
     }
 
     /// How the operation ended; `None` while it is under way. A nonblocking one is forgotten with that, a persistent
@@ -135,7 +146,7 @@ impl Active {
         }
         let operation = self.get(id);
         let result = outcome(operation.run.failure(), operation.own.clone());
-        operation.state = State::Idle;
+        operation.state = OperationState::Idle;
         if !operation.persistent {
             self.forget(id.0);
         }
@@ -146,7 +157,7 @@ impl Active {
     pub fn release(&mut self, id: CollectiveId) {
         let operation = self.get(id);
         operation.released = true;
-        if matches!(operation.state, State::Idle | State::Done) {
+        if matches!(operation.state, OperationState::Idle | OperationState::Done) {
             self.forget(id.0);
         }
     }
@@ -176,8 +187,11 @@ impl Active {
         for &index in &self.moving {
             let Some(operation) = self.operations[index as usize].as_mut() else { continue };
             operation.step(endpoint);
-            if outside.is_none() && matches!(operation.state, State::Wanting(_)) {
-                let State::Wanting(fold) = std::mem::replace(&mut operation.state, State::Away) else { continue };
+            if outside.is_none() && matches!(operation.state, OperationState::Wanting(_)) {
+                let OperationState::Wanting(fold) = std::mem::replace(&mut operation.state, OperationState::Away)
+                else {
+                    continue;
+                };
                 outside = Some((CollectiveId(index), fold));
             }
         }
@@ -191,7 +205,7 @@ impl Active {
         while at < self.moving.len() {
             let index = self.moving[at];
             match &self.operations[index as usize] {
-                Some(operation) if !matches!(operation.state, State::Done) => at += 1,
+                Some(operation) if !matches!(operation.state, OperationState::Done) => at += 1,
                 operation => {
                     let released = operation.as_ref().is_some_and(|operation| operation.released);
                     self.moving.swap_remove(at);
@@ -206,10 +220,10 @@ impl Active {
     /// After a fold outside: the next one of the same operation, if it comes to one at once.
     pub fn come_back(&mut self, id: CollectiveId, endpoint: &mut Endpoint) -> Option<OutsideFold> {
         let operation = self.get(id);
-        operation.state = State::Running;
+        operation.state = OperationState::Running;
         operation.step(endpoint);
-        if matches!(operation.state, State::Wanting(_))
-            && let State::Wanting(fold) = std::mem::replace(&mut operation.state, State::Away)
+        if matches!(operation.state, OperationState::Wanting(_))
+            && let OperationState::Wanting(fold) = std::mem::replace(&mut operation.state, OperationState::Away)
         {
             return Some(fold);
         }
@@ -218,21 +232,21 @@ impl Active {
     }
 }
 
-impl Operation {
+impl ActiveOperation {
     fn step(&mut self, endpoint: &mut Endpoint) {
-        if matches!(self.state, State::Running) {
-            self.state = State::after(self.run.advance(endpoint));
+        if matches!(self.state, OperationState::Running) {
+            self.state = OperationState::after(self.run.advance(endpoint));
         }
     }
 }
 
 /// How an operation ends: what is wrong with this rank's own part may be why it does not meet the others.
-pub(super) fn outcome(failure: Option<Failure>, own: Option<Error>) -> Result<()> {
+pub(super) fn outcome(failure: Option<RunFailure>, own: Option<Error>) -> Result<()> {
     match (failure, own) {
         (None, None) => Ok(()),
-        (Some(Failure::Stopped(fault)), _) => Err(crate::failure::closed(fault)),
+        (Some(RunFailure::Stopped(fault)), _) => Err(crate::failure::closed(fault)),
         (_, Some(own)) => Err(own),
-        (Some(Failure::Message { fault, length, expected }), None) => Err(message_error(fault, length, expected)),
+        (Some(RunFailure::Message { fault, length, expected }), None) => Err(message_error(fault, length, expected)),
     }
 }
 

@@ -9,13 +9,13 @@ use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_collective::algorithm::levels::Hosts;
-use weft_collective::run::{Folding, Job, Route, Run, Turn};
+use weft_collective::run::{CollectiveJob, CollectiveRun, Folding, RankRoute, RunTurn};
 use weft_collective::schedule::{Chosen, Schedule};
 use weft_fabric::settings::Algorithms;
 use weft_fabric::{Peer, Waiting};
 
 /// A checked call: its schedule and its buffers.
-pub struct Prepared {
+pub struct PreparedCall {
     /// What is wrong with this rank's part although it can be performed; the others, who wait for it, cannot know.
     pub error: Option<Error>,
     /// This rank's part has another length than the others expect, so what it sends shows that.
@@ -26,7 +26,7 @@ pub struct Prepared {
     pub folding: Option<Folding>,
 }
 
-impl Default for Prepared {
+impl Default for PreparedCall {
     fn default() -> Self {
         let (input, output) = (std::ptr::null(), std::ptr::null_mut());
         Self { error: None, misfit: false, schedule: Schedule::default(), input, output, folding: None }
@@ -67,7 +67,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-impl Route for Comm {
+impl RankRoute for Comm {
     fn peer(&self, rank: u32) -> Peer {
         match &self.remote {
             Some(remote) if rank >= self.size() => remote.peer(rank - self.size()),
@@ -84,9 +84,9 @@ fn tell(comm: &Comm, schedule: &Schedule) {
 }
 
 /// With the world held.
-fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
+fn job(comm: &Arc<Comm>, tag: i32, prepared: PreparedCall) -> CollectiveJob {
     tell(comm, &prepared.schedule);
-    Job {
+    CollectiveJob {
         schedule: prepared.schedule,
         route: comm.clone(),
         context: comm.context + COLLECTIVE,
@@ -108,7 +108,7 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
 pub unsafe fn blocking(
     call: &'static str,
     comm: usize,
-    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+    prepare: impl FnOnce(&Scene) -> Result<PreparedCall>,
 ) -> Result<()> {
     let (job, own) = {
         let mut guard = WORLD.enter();
@@ -130,7 +130,7 @@ pub unsafe fn blocking(
 }
 
 /// A call inside one group whose arguments are checked, before it is known which way it goes.
-pub trait Plan {
+pub trait CheckedCall {
     /// Takes part in it on the shared memory of the group. False: what is left of it goes by messages.
     ///
     /// # Safety
@@ -141,9 +141,9 @@ pub trait Plan {
     unsafe fn share(&mut self, team: &Team) -> Result<bool>;
 
     /// The same by messages, or what [`Self::share`] has left.
-    fn prepare(self, scene: &Scene) -> Prepared;
+    fn prepare(self, scene: &Scene) -> PreparedCall;
 
-    fn prepared(&mut self) -> &mut Prepared;
+    fn prepared(&mut self) -> &mut PreparedCall;
 
     /// Whether an algorithm is prescribed, and the operation thus goes by messages.
     fn is_prescribed(algorithms: &Algorithms) -> bool;
@@ -154,7 +154,7 @@ pub trait Plan {
 ///
 /// # Safety
 /// The buffers that `check` finds stay valid during the call.
-pub unsafe fn planned<P: Plan>(
+pub unsafe fn planned<P: CheckedCall>(
     call: &'static str,
     handle: usize,
     check: impl FnOnce(&Scene) -> Result<P>,
@@ -193,7 +193,7 @@ pub unsafe fn planned<P: Plan>(
 ///
 /// # Safety
 /// As [`planned`].
-pub unsafe fn rest_by_messages<P: Plan>(
+pub unsafe fn rest_by_messages<P: CheckedCall>(
     call: &'static str,
     handle: usize,
     check: impl FnOnce(&Scene) -> Result<P>,
@@ -205,23 +205,23 @@ pub unsafe fn rest_by_messages<P: Plan>(
 /// Runs a job to its end.
 ///
 /// # Safety
-/// As [`Run::new`].
-unsafe fn complete(call: &'static str, job: Job, own: Option<Error>) -> Result<()> {
+/// As [`CollectiveRun::new`].
+unsafe fn complete(call: &'static str, job: CollectiveJob, own: Option<Error>) -> Result<()> {
     let waiting = Waiting { call, peer: None, tag: None, context: job.context };
     // SAFETY: the caller's promise.
-    let mut run = unsafe { Run::new(job) };
+    let mut run = unsafe { CollectiveRun::new(job) };
     loop {
         let turn = WORLD.wait(waiting, |world| match run.advance(&mut world.endpoint) {
-            Turn::Blocked => None,
-            Turn::Done => {
+            RunTurn::Blocked => None,
+            RunTurn::Done => {
                 world.collectives.recycle(run.take_schedule());
-                Some(Turn::Done)
+                Some(RunTurn::Done)
             }
             turn => Some(turn),
         });
         match turn {
-            Turn::Outside(fold) => fold.perform(),
-            Turn::Done | Turn::Blocked => return outcome(run.failure(), own),
+            RunTurn::Outside(fold) => fold.perform(),
+            RunTurn::Done | RunTurn::Blocked => return outcome(run.failure(), own),
         }
     }
 }
@@ -233,7 +233,7 @@ unsafe fn complete(call: &'static str, job: Job, own: Option<Error>) -> Result<(
 pub unsafe fn nonblocking(
     handle: usize,
     request: *mut usize,
-    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+    prepare: impl FnOnce(&Scene) -> Result<PreparedCall>,
 ) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
@@ -251,7 +251,7 @@ pub unsafe fn nonblocking(
     let own = prepared.error.take();
     let job = job(comm, tag, prepared);
     // SAFETY: the caller's promise.
-    let run = unsafe { Run::new(job) };
+    let run = unsafe { CollectiveRun::new(job) };
     let new = match world.collectives.start(run, own, &mut world.endpoint) {
         Some(id) => world.requests.insert(Request::collective(id, handle)),
         None => SENT,
@@ -268,7 +268,7 @@ pub unsafe fn nonblocking(
 pub unsafe fn persistent(
     handle: usize,
     request: *mut usize,
-    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+    prepare: impl FnOnce(&Scene) -> Result<PreparedCall>,
 ) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
@@ -278,7 +278,7 @@ pub unsafe fn persistent(
     let own = prepared.error.take();
     let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
     // SAFETY: the caller's promise.
-    let run = unsafe { Run::new(job) };
+    let run = unsafe { CollectiveRun::new(job) };
     let id = world.collectives.keep(run, own);
     let new = world.requests.insert(Request::persistent_collective(id, handle));
     // SAFETY: the caller's promise.

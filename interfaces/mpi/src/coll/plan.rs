@@ -7,27 +7,27 @@
 //! (decision 8). Messages follow an algorithm chosen by length and number of ranks, or prescribed by `WEFT_ALGORITHMS`.
 
 use super::Team;
-use super::call::{Plan, Prepared, Scene};
+use super::call::{CheckedCall, PreparedCall, Scene};
 use super::prepare::movement::{Allgather, Alltoall, Rooted};
 use super::team::Refuses;
 use crate::error::Result;
 use weft_collective::schedule::{Area, View};
-use weft_collective::shared::Piece;
+use weft_collective::shared::SharedPiece;
 use weft_fabric::settings::Algorithms;
 
 /// Longest block of an allgather that goes through shared memory.
 pub const ALLGATHER_BYTES: usize = 1 << 20;
 
 /// Views of the program's memory as pieces of it. What does not lie in one piece is packed.
-struct Pieces {
-    pieces: Vec<Piece>,
+struct MemoryPieces {
+    pieces: Vec<SharedPiece>,
     packed: Vec<Option<Box<[u8]>>>,
 }
 
-impl Pieces {
+impl MemoryPieces {
     /// # Safety
     /// The buffers of `prepared` hold the views.
-    unsafe fn new(prepared: &Prepared, views: &[View], pack: bool) -> Self {
+    unsafe fn new(prepared: &PreparedCall, views: &[View], pack: bool) -> Self {
         let (mut pieces, mut all_packed) = (Vec::with_capacity(views.len()), Vec::new());
         for (index, &view) in views.iter().enumerate() {
             let bytes = prepared.schedule.size(view) as usize;
@@ -40,12 +40,12 @@ impl Pieces {
                         shape.pack(address(prepared, view), view.count, packed.as_mut_ptr());
                     }
                 }
-                pieces.push(Piece { at: packed.as_mut_ptr(), bytes });
+                pieces.push(SharedPiece { at: packed.as_mut_ptr(), bytes });
                 all_packed.resize_with(index, || None);
                 all_packed.push(Some(packed));
                 continue;
             };
-            pieces.push(Piece { at: address(prepared, flat), bytes });
+            pieces.push(SharedPiece { at: address(prepared, flat), bytes });
         }
         Self { pieces, packed: all_packed }
     }
@@ -54,7 +54,7 @@ impl Pieces {
     ///
     /// # Safety
     /// As [`Self::new`], for reading.
-    unsafe fn sent(prepared: &Prepared, views: &[View]) -> Self {
+    unsafe fn sent(prepared: &PreparedCall, views: &[View]) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::new(prepared, views, true) }
     }
@@ -63,12 +63,12 @@ impl Pieces {
     ///
     /// # Safety
     /// As [`Self::new`], for writing.
-    unsafe fn received(prepared: &Prepared, views: &[View]) -> Self {
+    unsafe fn received(prepared: &PreparedCall, views: &[View]) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::new(prepared, views, false) }
     }
 
-    fn at(&self) -> impl Fn(u32) -> Piece {
+    fn at(&self) -> impl Fn(u32) -> SharedPiece {
         |member| self.pieces[member as usize]
     }
 
@@ -76,7 +76,7 @@ impl Pieces {
     ///
     /// # Safety
     /// As [`Self::received`].
-    unsafe fn unpack(&self, prepared: &Prepared, views: &[View], wanted: impl Fn(u32) -> bool) {
+    unsafe fn unpack(&self, prepared: &PreparedCall, views: &[View], wanted: impl Fn(u32) -> bool) {
         for (member, (packed, &view)) in (0..).zip(self.packed.iter().zip(views)) {
             if let Some(packed) = packed.as_ref().filter(|_| wanted(member)) {
                 let shape = prepared.schedule.shape(view.shape);
@@ -87,12 +87,12 @@ impl Pieces {
     }
 }
 
-fn address(prepared: &Prepared, view: View) -> *mut u8 {
+fn address(prepared: &PreparedCall, view: View) -> *mut u8 {
     let base = if view.area == Area::Input { prepared.input.cast_mut() } else { prepared.output };
     base.wrapping_offset(view.at as isize)
 }
 
-impl Plan for Allgather {
+impl CheckedCall for Allgather {
     unsafe fn share(&mut self, team: &Team) -> Result<bool> {
         let (prepared, me) = (&self.prepared, self.me.rank as usize);
         let sizes = |member: u32| prepared.schedule.size(self.places[member as usize]) as usize;
@@ -107,7 +107,7 @@ impl Plan for Allgather {
         }
         // SAFETY: the caller's promise.
         unsafe {
-            let (sent, rooms) = (Pieces::sent(prepared, &[mine]), Pieces::received(prepared, &self.places));
+            let (sent, rooms) = (MemoryPieces::sent(prepared, &[mine]), MemoryPieces::received(prepared, &self.places));
             let in_place = self.mine.is_none() && rooms.packed.get(me).is_none_or(Option::is_none);
             let alike = team.allgather(if in_place { rooms.pieces[me] } else { sent.pieces[0] }, rooms.at());
             alike.map_err(|differs| differs.against(sizes))?;
@@ -116,7 +116,7 @@ impl Plan for Allgather {
         Ok(true)
     }
 
-    fn prepare(self, scene: &Scene) -> Prepared {
+    fn prepare(self, scene: &Scene) -> PreparedCall {
         self.into_prepared(scene.hosts())
     }
 
@@ -124,12 +124,12 @@ impl Plan for Allgather {
         algorithms.allgather.is_some()
     }
 
-    fn prepared(&mut self) -> &mut Prepared {
+    fn prepared(&mut self) -> &mut PreparedCall {
         &mut self.prepared
     }
 }
 
-impl Plan for Alltoall {
+impl CheckedCall for Alltoall {
     unsafe fn share(&mut self, team: &Team) -> Result<bool> {
         let prepared = &self.prepared;
         let inputs = self.inputs.as_ref().unwrap_or(&self.outputs);
@@ -144,7 +144,8 @@ impl Plan for Alltoall {
         }
         // SAFETY: the caller's promise.
         unsafe {
-            let (given, taken) = (Pieces::sent(prepared, inputs), Pieces::received(prepared, &self.outputs));
+            let (given, taken) =
+                (MemoryPieces::sent(prepared, inputs), MemoryPieces::received(prepared, &self.outputs));
             let done = match self.equal {
                 true => team.alltoall(given.at(), sent, taken.at(), block, None).map(|()| true),
                 false => team.alltoallv(given.at(), taken.at(), self.inputs.is_some()),
@@ -157,7 +158,7 @@ impl Plan for Alltoall {
         }
     }
 
-    fn prepare(self, _: &Scene) -> Prepared {
+    fn prepare(self, _: &Scene) -> PreparedCall {
         self.into_prepared()
     }
 
@@ -165,7 +166,7 @@ impl Plan for Alltoall {
         algorithms.alltoall.is_some()
     }
 
-    fn prepared(&mut self) -> &mut Prepared {
+    fn prepared(&mut self) -> &mut PreparedCall {
         &mut self.prepared
     }
 }
@@ -206,14 +207,14 @@ impl Rooted {
     }
 }
 
-impl Plan for Gather {
+impl CheckedCall for Gather {
     unsafe fn share(&mut self, team: &Team) -> Result<bool> {
         let Self(plan) = self;
         let most = team.gathered_bytes();
         // SAFETY: the caller's promise.
         unsafe {
-            let sent = Pieces::sent(&plan.prepared, &[plan.own()]);
-            let rooms = Pieces::received(&plan.prepared, &plan.blocks);
+            let sent = MemoryPieces::sent(&plan.prepared, &[plan.own()]);
+            let rooms = MemoryPieces::received(&plan.prepared, &plan.blocks);
             let mine = match plan.mine {
                 Some(_) => sent.pieces[0],
                 None => rooms.pieces[plan.root as usize],
@@ -228,7 +229,7 @@ impl Plan for Gather {
         Ok(plan.leave(most))
     }
 
-    fn prepare(self, _: &Scene) -> Prepared {
+    fn prepare(self, _: &Scene) -> PreparedCall {
         self.0.into_gather()
     }
 
@@ -236,19 +237,19 @@ impl Plan for Gather {
         algorithms.gather.is_some()
     }
 
-    fn prepared(&mut self) -> &mut Prepared {
+    fn prepared(&mut self) -> &mut PreparedCall {
         &mut self.0.prepared
     }
 }
 
-impl Plan for Scatter {
+impl CheckedCall for Scatter {
     unsafe fn share(&mut self, team: &Team) -> Result<bool> {
         let Self(plan) = self;
         let most = team.scattered_bytes();
         // SAFETY: the caller's promise.
         unsafe {
-            let blocks = Pieces::sent(&plan.prepared, &plan.blocks);
-            let room = Pieces::received(&plan.prepared, &[plan.own()]);
+            let blocks = MemoryPieces::sent(&plan.prepared, &plan.blocks);
+            let room = MemoryPieces::received(&plan.prepared, &[plan.own()]);
             let mine = match plan.mine {
                 Some(_) => room.pieces[0],
                 None => blocks.pieces[plan.root as usize],
@@ -264,7 +265,7 @@ impl Plan for Scatter {
         Ok(plan.leave(most))
     }
 
-    fn prepare(self, _: &Scene) -> Prepared {
+    fn prepare(self, _: &Scene) -> PreparedCall {
         self.0.into_scatter()
     }
 
@@ -272,7 +273,7 @@ impl Plan for Scatter {
         algorithms.scatter.is_some()
     }
 
-    fn prepared(&mut self) -> &mut Prepared {
+    fn prepared(&mut self) -> &mut PreparedCall {
         &mut self.0.prepared
     }
 }

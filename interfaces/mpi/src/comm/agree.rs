@@ -48,7 +48,7 @@ pub struct Agreed {
     pub said: Vec<[u64; 3]>,
 }
 
-enum Step {
+enum AgreeStep {
     Proposing(Exchange),
     Confirming { context: u32, claimed: bool, exchange: Exchange },
 }
@@ -58,7 +58,7 @@ pub struct Agreement {
     circle: Circle,
     says: [u64; 3],
     attempt: u32,
-    step: Step,
+    step: AgreeStep,
     said: Vec<[u64; 3]>,
 }
 
@@ -78,7 +78,9 @@ impl Agreement {
     pub fn poll(&mut self, world: &mut World) -> Option<Result<Agreed>> {
         loop {
             let blocks = match &mut self.step {
-                Step::Proposing(exchange) | Step::Confirming { exchange, .. } => exchange.poll(&mut world.endpoint)?,
+                AgreeStep::Proposing(exchange) | AgreeStep::Confirming { exchange, .. } => {
+                    exchange.poll(&mut world.endpoint)?
+                }
             };
             let blocks = match blocks {
                 Ok(blocks) => blocks,
@@ -93,7 +95,7 @@ impl Agreement {
     fn next_step(&mut self, world: &mut World, blocks: &[Block]) -> Option<Result<u32>> {
         let highest = blocks.iter().map(|block| block[0]).fold(0, higher);
         match self.step {
-            Step::Proposing(_) => {
+            AgreeStep::Proposing(_) => {
                 self.said = blocks.iter().map(|block| [block[1], block[2], block[3]]).collect();
                 let (context, threads) = match open(highest) {
                     Ok(opened) => opened,
@@ -104,10 +106,10 @@ impl Agreement {
                     return Some(Ok(context));
                 }
                 let exchange = self.circle.exchange([!claimed as u64, 0, 0, 0]);
-                self.step = Step::Confirming { context, claimed, exchange };
+                self.step = AgreeStep::Confirming { context, claimed, exchange };
             }
-            Step::Confirming { context, .. } if highest == 0 => return Some(Ok(context)),
-            Step::Confirming { context, claimed, .. } => {
+            AgreeStep::Confirming { context, .. } if highest == 0 => return Some(Ok(context)),
+            AgreeStep::Confirming { context, claimed, .. } => {
                 if claimed {
                     world.contexts.release(context);
                 }
@@ -121,11 +123,11 @@ impl Agreement {
 
 /// Later attempts leave out as many contexts as the numbers of the parent and of the construction say, so that two of
 /// them part.
-fn propose(world: &mut World, circle: &Circle, says: [u64; 3], attempt: u32) -> Step {
+fn propose(world: &mut World, circle: &Circle, says: [u64; 3], attempt: u32) -> AgreeStep {
     let numbers = (circle.context / super::CONTEXTS_EACH).wrapping_add(circle.tag as u32);
     let skip = numbers % (1 << attempt.min(10));
     let proposal = proposal(world, skip);
-    Step::Proposing(circle.exchange([proposal, says[0], says[1], says[2]]))
+    AgreeStep::Proposing(circle.exchange([proposal, says[0], says[1], says[2]]))
 }
 
 /// A proposal as it travels.

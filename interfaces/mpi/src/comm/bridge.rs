@@ -5,7 +5,7 @@
 use super::agree::{higher, open, proposal, tell, wait};
 use super::create::insert;
 use super::exchange::lost;
-use super::{Comm, Draft, TAGGED_CONSTRUCTION, cards};
+use super::{Comm, CommDraft, TAGGED_CONSTRUCTION, cards};
 use crate::error::{Class, Error, Result};
 use crate::failure::lost_class;
 use crate::group::Group;
@@ -123,7 +123,7 @@ fn make(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<usize> {
         let first = |group: &Group| endpoint.identity(group.peer(0));
         remote.as_deref().is_none_or(|remote| first(&local.local) < first(remote))
     };
-    let draft = Draft { remote, local_first, ..Draft::from_parent(local.local.clone(), local) };
+    let draft = CommDraft { remote, local_first, ..CommDraft::from_parent(local.local.clone(), local) };
     Ok(insert(&mut WORLD.enter(), draft, context))
 }
 

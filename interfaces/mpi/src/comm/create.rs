@@ -1,7 +1,7 @@
 //! New communicators out of old ones (MPI 5.0, sections 7.4.2 and 7.6.2).
 
 use super::agree::{Agreed, Circle, agree};
-use super::{Comm, Draft, TAGGED_CONSTRUCTION};
+use super::{Comm, CommDraft, TAGGED_CONSTRUCTION};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::topology::Topology;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weft_fabric::Peer;
 
 /// Gives a new communicator its handle.
-pub fn insert(world: &mut World, draft: Draft, context: u32) -> usize {
+pub fn insert(world: &mut World, draft: CommDraft, context: u32) -> usize {
     let handle = world.comms.reserve();
     world.point.note_session(handle, draft.session);
     world.comms.fill(handle, Arc::new(draft.finish(context, handle)));
@@ -39,7 +39,7 @@ fn settle(parent: &Comm, me: Peer, local: Vec<Peer>, remote: Option<Vec<Peer>>, 
     }
     let local = Arc::new(Group::new(local, me));
     let remote = remote.map(|remote| Arc::new(Group::new(remote, me)));
-    let draft = Draft { remote, ..Draft::from_parent(local, parent) };
+    let draft = CommDraft { remote, ..CommDraft::from_parent(local, parent) };
     Some(insert(&mut world, draft, context))
 }
 
@@ -128,13 +128,13 @@ pub fn with_topology(call: &'static str, parent: &Comm, size: u32, topology: Top
         return Ok(None);
     }
     let group = Group::new(parent.local.peers().take(size as usize).collect(), me);
-    let draft = Draft { topology: Some(topology), ..Draft::from_parent(Arc::new(group), parent) };
+    let draft = CommDraft { topology: Some(topology), ..CommDraft::from_parent(Arc::new(group), parent) };
     Ok(Some(insert(&mut world, draft, agreed.context)))
 }
 
 /// What a duplicate takes over besides attributes.
-pub fn duplicate(parent: &Comm) -> Draft {
-    let mut draft = Draft::from_parent(parent.local.clone(), parent);
+pub fn duplicate(parent: &Comm) -> CommDraft {
+    let mut draft = CommDraft::from_parent(parent.local.clone(), parent);
     draft.remote = parent.remote.clone();
     draft.topology = parent.topology.clone();
     draft.info = parent.state().info.clone();

@@ -5,7 +5,7 @@
 
 use super::agree::{Circle, agree};
 use super::bridge::{self, Bridge};
-use super::{Comm, Draft, FROM_GROUPS, create};
+use super::{Comm, CommDraft, FROM_GROUPS, create};
 use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
@@ -40,7 +40,7 @@ fn context(call: &'static str, group: &Group, sum: u64) -> Result<u32> {
 /// `MPI_Comm_create_from_group`.
 pub fn intra(call: &'static str, group: Arc<Group>, tag: &str, info: Info, errhandler: &Arc<Handler>) -> Result<usize> {
     let context = context(call, &group, sum(0, tag))?;
-    let draft = Draft { info, errhandler: errhandler.clone(), ..Draft::new(group) };
+    let draft = CommDraft { info, errhandler: errhandler.clone(), ..CommDraft::new(group) };
     Ok(create::insert(&mut WORLD.enter(), draft, context))
 }
 
@@ -56,7 +56,7 @@ pub fn inter(
 ) -> Result<usize> {
     let context = context(call, &group, sum(1, tag))?;
     // A communicator of the local group, for as long as the other one is being made.
-    let draft = Draft { info, errhandler: errhandler.clone(), ..Draft::new(group) };
+    let draft = CommDraft { info, errhandler: errhandler.clone(), ..CommDraft::new(group) };
     let local: Comm = draft.finish(context, 0);
     let bridge = to.map(|to| Bridge::to(to, FROM_GROUPS, tag_of(sum(2, tag))));
     let made = bridge::create(&local, leader, bridge);

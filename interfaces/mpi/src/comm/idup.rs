@@ -1,11 +1,11 @@
 //! `MPI_Comm_idup`: an agreement that moves with progress, without anybody waiting for it.
 
 use super::agree::{Agreement, Circle};
-use super::{Coming, Draft, create};
+use super::{Coming, CommDraft, create};
 use crate::attribute::Attributes;
 use crate::error::Result;
 use crate::info::Info;
-use crate::request::{End, Request};
+use crate::request::{OperationEnd, Request};
 use crate::world::{Task, WORLD, World};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) fn begin(parent: usize, hints: Option<Info>) -> Result<(usize, usize)
 }
 
 /// What becomes of the communicator with this handle, if it is under way.
-pub(crate) fn draft(world: &mut World, handle: usize) -> Option<&mut Draft> {
+pub(crate) fn draft(world: &mut World, handle: usize) -> Option<&mut CommDraft> {
     world.coming.iter_mut().find(|coming| coming.handle == handle).map(|coming| &mut coming.draft)
 }
 
@@ -50,9 +50,9 @@ impl Task for Construction {
             Ok(agreed) => {
                 world.point.note_session(self.handle, draft.session);
                 world.comms.fill(self.handle, Arc::new(draft.finish(agreed.context, self.handle)));
-                End::EMPTY
+                OperationEnd::EMPTY
             }
-            Err(error) => End { error: Some(Box::new(error)), ..End::EMPTY },
+            Err(error) => OperationEnd { error: Some(Box::new(error)), ..OperationEnd::EMPTY },
         };
         if let Some(request) = world.requests.find_mut(self.request) {
             request.fulfil(end);

@@ -11,12 +11,12 @@ pub use pack::*;
 use super::{Combiner, Datatype};
 use crate::abi::DATATYPE_NULL;
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::world::{WORLD, World};
 use std::ffi::c_void;
 
 /// Puts the predefined types in their places.
-pub(crate) fn define_predefined(types: &mut Table<Datatype>) {
+pub(crate) fn define_predefined(types: &mut HandleTable<Datatype>) {
     for datatype in Datatype::all_predefined() {
         let code = datatype.code().expect("predefined types have codes");
         types.define(usize::from(code), datatype.clone());

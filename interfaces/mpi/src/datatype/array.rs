@@ -2,21 +2,21 @@
 
 use super::Datatype;
 use super::arith::same_length;
-use super::contents::{Combiner, Contents, Width};
+use super::contents::{Combiner, ConstructorForm, Contents};
 use crate::error::{Class, Error, Result};
 use weft_data::{Form, mul};
 
 /// Which index runs fastest in memory, with the numbers of the standard ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Order {
+pub enum ArrayOrder {
     /// The last.
     C = 12,
     /// The first.
     Fortran = 15,
 }
 
-impl Order {
+impl ArrayOrder {
     pub fn from_code(code: i64) -> Result<Self> {
         match code {
             12 => Ok(Self::C),
@@ -67,9 +67,9 @@ impl Datatype {
         sizes: &[i64],
         subsizes: &[i64],
         starts: &[i64],
-        order: Order,
+        order: ArrayOrder,
         old: &Self,
-        width: Width,
+        width: ConstructorForm,
     ) -> Result<Self> {
         check_subarray(sizes, subsizes, starts)?;
         let mut form = old.form().clone();
@@ -95,9 +95,9 @@ impl Datatype {
         distributions: &[Distribution],
         arguments: &[i64],
         grid: &[i64],
-        order: Order,
+        order: ArrayOrder,
         old: &Self,
-        width: Width,
+        width: ConstructorForm,
     ) -> Result<Self> {
         check_grid(processes, rank, sizes, grid)?;
         same_length("distributions", distributions.len(), sizes.len())?;
@@ -106,7 +106,7 @@ impl Datatype {
         let mut form = old.form().clone();
         let mut stride = old.extent();
         for dim in order.fastest_first(sizes.len()) {
-            let dimension = Dimension { index: dim, size: sizes[dim], places: grid[dim], place: place[dim] };
+            let dimension = ArrayDimension { index: dim, size: sizes[dim], places: grid[dim], place: place[dim] };
             form = dimension.owned(&form, stride, distributions[dim], arguments[dim])?;
             stride = mul(stride, sizes[dim])?;
         }
@@ -186,14 +186,14 @@ fn coordinates(rank: i64, grid: &[i64]) -> Vec<i64> {
 }
 
 /// One dimension of a distributed array, seen from one process.
-struct Dimension {
+struct ArrayDimension {
     index: usize,
     size: i64,
     places: i64,
     place: i64,
 }
 
-impl Dimension {
+impl ArrayDimension {
     /// The slices of this dimension that the process owns; `slice` is one of them, `stride` the distance between two.
     fn owned(&self, slice: &Form, stride: i64, distribution: Distribution, argument: i64) -> Result<Form> {
         let block = self.block_length(distribution, argument)?;

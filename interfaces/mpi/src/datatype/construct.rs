@@ -4,7 +4,7 @@
 //! [`Datatype::contents`] only. Displacements are in bytes unless a name says "indexed" without the h.
 
 use super::arith::{all_non_negative, non_negative, same_length};
-use super::contents::{Combiner, Contents, Width};
+use super::contents::{Combiner, ConstructorForm, Contents};
 use super::{Datatype, predefined};
 use crate::error::{Class, Result};
 use weft_data::{Form, mul};
@@ -17,28 +17,28 @@ impl Datatype {
     }
 
     /// `count` elements side by side.
-    pub fn contiguous(count: i64, old: &Self, width: Width) -> Result<Self> {
+    pub fn contiguous(count: i64, old: &Self, width: ConstructorForm) -> Result<Self> {
         non_negative(Class::Count, "count", count)?;
         let contents = Contents::new(Combiner::Contiguous).numbers(width, &[count]);
         Ok(Self::derived(old.form().block(count)?, contents.datatypes(std::slice::from_ref(old))))
     }
 
     /// `count` blocks of `length` elements, `stride` elements apart.
-    pub fn vector(count: i64, length: i64, stride: i64, old: &Self, width: Width) -> Result<Self> {
+    pub fn vector(count: i64, length: i64, stride: i64, old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = strided(count, length, old, || Ok(mul(stride, old.extent())?))?;
         let contents = Contents::new(Combiner::Vector).numbers(width, &[count, length, stride]);
         Ok(Self::derived(form, contents.datatypes(std::slice::from_ref(old))))
     }
 
     /// `count` blocks of `length` elements, `stride` bytes apart.
-    pub fn hvector(count: i64, length: i64, stride: i64, old: &Self, width: Width) -> Result<Self> {
+    pub fn hvector(count: i64, length: i64, stride: i64, old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = strided(count, length, old, || Ok(stride))?;
         let contents = Contents::new(Combiner::Hvector).numbers(width, &[count, length]).bytes(width, &[stride]);
         Ok(Self::derived(form, contents.datatypes(std::slice::from_ref(old))))
     }
 
     /// Blocks of `lengths[i]` elements at `displacements[i]` extents.
-    pub fn indexed(lengths: &[i64], displacements: &[i64], old: &Self, width: Width) -> Result<Self> {
+    pub fn indexed(lengths: &[i64], displacements: &[i64], old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = blocks(lengths, displacements, old.extent(), old)?;
         let contents = Contents::new(Combiner::Indexed).numbers(width, &[lengths.len() as i64]);
         let contents = contents.numbers(width, lengths).numbers(width, displacements);
@@ -46,7 +46,7 @@ impl Datatype {
     }
 
     /// Blocks of `lengths[i]` elements at `displacements[i]` bytes.
-    pub fn hindexed(lengths: &[i64], displacements: &[i64], old: &Self, width: Width) -> Result<Self> {
+    pub fn hindexed(lengths: &[i64], displacements: &[i64], old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = blocks(lengths, displacements, 1, old)?;
         let contents = Contents::new(Combiner::Hindexed).numbers(width, &[lengths.len() as i64]);
         let contents = contents.numbers(width, lengths).bytes(width, displacements);
@@ -54,7 +54,7 @@ impl Datatype {
     }
 
     /// Blocks of `length` elements at `displacements[i]` extents.
-    pub fn indexed_block(length: i64, displacements: &[i64], old: &Self, width: Width) -> Result<Self> {
+    pub fn indexed_block(length: i64, displacements: &[i64], old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = equal_blocks(length, displacements, old.extent(), old)?;
         let contents = Contents::new(Combiner::IndexedBlock).numbers(width, &[displacements.len() as i64, length]);
         let contents = contents.numbers(width, displacements);
@@ -62,7 +62,7 @@ impl Datatype {
     }
 
     /// Blocks of `length` elements at `displacements[i]` bytes.
-    pub fn hindexed_block(length: i64, displacements: &[i64], old: &Self, width: Width) -> Result<Self> {
+    pub fn hindexed_block(length: i64, displacements: &[i64], old: &Self, width: ConstructorForm) -> Result<Self> {
         let form = equal_blocks(length, displacements, 1, old)?;
         let contents = Contents::new(Combiner::HindexedBlock).numbers(width, &[displacements.len() as i64, length]);
         let contents = contents.bytes(width, displacements);
@@ -70,7 +70,7 @@ impl Datatype {
     }
 
     /// Blocks of `lengths[i]` elements of `types[i]` at `displacements[i]` bytes. The extent is padded as a C compiler pads a struct.
-    pub fn structure(lengths: &[i64], displacements: &[i64], types: &[Self], width: Width) -> Result<Self> {
+    pub fn structure(lengths: &[i64], displacements: &[i64], types: &[Self], width: ConstructorForm) -> Result<Self> {
         same_length("displacements", displacements.len(), lengths.len())?;
         same_length("types", types.len(), lengths.len())?;
         all_non_negative(Class::Arg, "block length", lengths)?;
@@ -82,7 +82,7 @@ impl Datatype {
     }
 
     /// The same data with another lower bound and extent.
-    pub fn resized(old: &Self, lower_bound: i64, extent: i64, width: Width) -> Result<Self> {
+    pub fn resized(old: &Self, lower_bound: i64, extent: i64, width: ConstructorForm) -> Result<Self> {
         let contents = Contents::new(Combiner::Resized).bytes(width, &[lower_bound, extent]);
         let form = old.form().resized(lower_bound, extent)?;
         Ok(Self::derived(form, contents.datatypes(std::slice::from_ref(old))))

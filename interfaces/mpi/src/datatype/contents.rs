@@ -36,7 +36,7 @@ impl fmt::Display for Combiner {
 
 /// Which form of a constructor was called. The results are the same but for what envelope and contents report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
+pub enum ConstructorForm {
     /// Counts are C `int`s.
     Int,
     /// Counts are 64 bits wide.
@@ -45,7 +45,7 @@ pub enum Width {
 
 /// How many values of each kind [`Contents`] holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct ContentsEnvelope {
     pub combiner: Combiner,
     pub integers: usize,
     pub addresses: usize,
@@ -70,19 +70,19 @@ impl Contents {
     }
 
     /// Counts and lengths: integers, or counts of the large form.
-    pub(super) fn numbers(mut self, width: Width, values: &[i64]) -> Self {
+    pub(super) fn numbers(mut self, width: ConstructorForm, values: &[i64]) -> Self {
         match width {
-            Width::Int => self.integers.extend_from_slice(values),
-            Width::Count => self.counts.extend_from_slice(values),
+            ConstructorForm::Int => self.integers.extend_from_slice(values),
+            ConstructorForm::Count => self.counts.extend_from_slice(values),
         }
         self
     }
 
     /// Displacements in bytes: addresses, or counts of the large form.
-    pub(super) fn bytes(mut self, width: Width, values: &[i64]) -> Self {
+    pub(super) fn bytes(mut self, width: ConstructorForm, values: &[i64]) -> Self {
         match width {
-            Width::Int => self.addresses.extend_from_slice(values),
-            Width::Count => self.counts.extend_from_slice(values),
+            ConstructorForm::Int => self.addresses.extend_from_slice(values),
+            ConstructorForm::Count => self.counts.extend_from_slice(values),
         }
         self
     }
@@ -106,9 +106,9 @@ impl Datatype {
     }
 
     /// Which constructor made the type and how many arguments [`Datatype::contents`] will give.
-    pub fn envelope(&self) -> Envelope {
+    pub fn envelope(&self) -> ContentsEnvelope {
         let Contents { combiner, integers, addresses, counts, datatypes } = &self.0.contents;
-        Envelope {
+        ContentsEnvelope {
             combiner: *combiner,
             integers: integers.len(),
             addresses: addresses.len(),

@@ -23,10 +23,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use array::{Distribution, Order};
-pub use contents::{Combiner, Contents, Envelope, Width};
+pub use array::{ArrayOrder, Distribution};
+pub use contents::{Combiner, ConstructorForm, Contents, ContentsEnvelope};
 pub use f90::TypeClass;
-pub use predefined::{C_FLOAT16, Group, Named};
+pub use predefined::{C_FLOAT16, NamedType, TypeGroup};
 pub use weft_data::Scalar;
 
 use crate::error::{Class, Error, Result};
@@ -34,16 +34,16 @@ use weft_data::Form;
 
 /// A datatype. Clones are the same type: see [`Datatype::same`].
 #[derive(Clone)]
-pub struct Datatype(Arc<Inner>);
+pub struct Datatype(Arc<DatatypeInner>);
 
-struct Inner {
+struct DatatypeInner {
     form: Form,
     size: i64,
     extent: i64,
     /// All copies of the type lie side by side without gaps.
     dense: bool,
     /// The predefined type that predefined operations see in it.
-    named: Option<&'static Named>,
+    named: Option<&'static NamedType>,
     contents: Contents,
     committed: AtomicBool,
 }
@@ -54,11 +54,11 @@ impl Datatype {
         Self::build(form, None, contents, false)
     }
 
-    fn build(form: Form, named: Option<&'static Named>, contents: Contents, committed: bool) -> Self {
+    fn build(form: Form, named: Option<&'static NamedType>, contents: Contents, committed: bool) -> Self {
         let (size, extent) = (form.size(), form.extent());
         let dense = size == 0 || (form.is_run() && size == extent);
         let committed = AtomicBool::new(committed);
-        Self(Arc::new(Inner { form, size, extent, dense, named, contents, committed }))
+        Self(Arc::new(DatatypeInner { form, size, extent, dense, named, contents, committed }))
     }
 
     /// Bytes of data in one element (without gaps); 0 for a predefined type that this platform lacks.
@@ -129,7 +129,7 @@ impl Datatype {
 
     /// The predefined type behind a predefined or parametrised Fortran type; none for derived types.
     #[inline]
-    pub fn named(&self) -> Option<&'static Named> {
+    pub fn named(&self) -> Option<&'static NamedType> {
         self.0.named
     }
 

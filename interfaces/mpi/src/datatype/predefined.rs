@@ -8,7 +8,7 @@ use weft_data::Form;
 
 /// What predefined operations know about a predefined type (MPI 5.0, section 6.9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum TypeGroup {
     /// Integers of C. Plain `char` is among them although the standard leaves it out: programs that work elsewhere reduce it.
     CInteger,
     FortranInteger,
@@ -26,29 +26,29 @@ pub enum Group {
 
 /// One predefined type.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedType {
     /// The numeric value of its handle.
     pub code: u16,
     /// Its name without the prefix.
     pub name: &'static str,
-    pub group: Group,
+    pub group: TypeGroup,
     /// One scalar, two for a pair, none when this platform lacks the type.
     pub scalars: &'static [Scalar],
 }
 
-const fn row(code: u16, name: &'static str, group: Group, scalars: &'static [Scalar]) -> Named {
-    Named { code, name, group, scalars }
+const fn row(code: u16, name: &'static str, group: TypeGroup, scalars: &'static [Scalar]) -> NamedType {
+    NamedType { code, name, group, scalars }
 }
 
-use Group::*;
 use Scalar::*;
+use TypeGroup::*;
 
 /// The two-byte real number of C, which binaries built for MPICH know.
 pub const C_FLOAT16: u16 = 0x2f0;
 
 /// Fortran types have the sizes that gfortran gives them by default.
 #[rustfmt::skip]
-static TABLE: [Named; 71] = [
+static TABLE: [NamedType; 71] = [
     row(0x201, "AINT", MultiLanguage, &[I64]),
     row(0x202, "COUNT", MultiLanguage, &[I64]),
     row(0x203, "OFFSET", MultiLanguage, &[I64]),
@@ -94,7 +94,7 @@ static TABLE: [Named; 71] = [
     row(0x243, "CHAR", CInteger, &[Char]),
     row(0x244, "SIGNED_CHAR", CInteger, &[I8]),
     row(0x245, "UNSIGNED_CHAR", CInteger, &[U8]),
-    row(0x247, "BYTE", Group::Byte, &[Scalar::Byte]),
+    row(0x247, "BYTE", TypeGroup::Byte, &[Scalar::Byte]),
     row(0x248, "INT16_T", CInteger, &[I16]),
     row(0x249, "UINT16_T", CInteger, &[U16]),
     row(0x250, "INT32_T", CInteger, &[I32]),
@@ -176,13 +176,13 @@ impl Datatype {
 }
 
 /// The predefined pair of these two.
-pub(super) fn pair(value: &Named, index: &Named) -> Option<&'static Datatype> {
+pub(super) fn pair(value: &NamedType, index: &NamedType) -> Option<&'static Datatype> {
     let found = PAIRS.iter().find(|pair| (pair.0, pair.1) == (value.code, index.code))?;
     Some(Datatype::known(found.2))
 }
 
 /// Pairs are laid out as the C struct of both members: sizes are powers of two, so the index follows at once or at its alignment.
-fn form(named: &'static Named) -> Form {
+fn form(named: &'static NamedType) -> Form {
     let made = match named.scalars {
         [] => Ok(Form::missing(named.name)),
         [one] => Ok(Form::scalar(*one)),

@@ -8,7 +8,7 @@ fn double() -> &'static Datatype {
 
 #[test]
 fn a_column_packs_in_pieces_and_back() {
-    let column = Datatype::vector(5, 1, 7, double(), Width::Int).expect("vector");
+    let column = Datatype::vector(5, 1, 7, double(), ConstructorForm::Int).expect("vector");
     let matrix: Vec<f64> = (0..35).map(f64::from).collect();
     let mut packed = [0u8; 40];
     for (at, piece) in [(0u64, 3usize), (3, 12), (15, 25)] {
@@ -26,10 +26,10 @@ fn a_column_packs_in_pieces_and_back() {
 
 #[test]
 fn a_padded_member_does_not_stand_out_of_the_type_that_holds_it() {
-    let inner = Datatype::hvector(3, 4, 49, double(), Width::Int).expect("hvector");
+    let inner = Datatype::hvector(3, 4, 49, double(), ConstructorForm::Int).expect("hvector");
     assert_eq!((inner.true_extent(), inner.extent()), (130, 136));
-    let outer = Datatype::hvector(2, 3, 4 * 136 + 1, &inner, Width::Int).expect("hvector");
+    let outer = Datatype::hvector(2, 3, 4 * 136 + 1, &inner, ConstructorForm::Int).expect("hvector");
     assert_eq!((outer.true_extent(), outer.extent()), (545 + 2 * 136 + 130, 960));
-    let narrow = Datatype::resized(&inner, 0, 130, Width::Int).expect("resized");
-    assert_eq!(Datatype::contiguous(2, &narrow, Width::Int).expect("contiguous").extent(), 260);
+    let narrow = Datatype::resized(&inner, 0, 130, ConstructorForm::Int).expect("resized");
+    assert_eq!(Datatype::contiguous(2, &narrow, ConstructorForm::Int).expect("contiguous").extent(), 260);
 }

@@ -1,6 +1,6 @@
 //! Bodies of the functions for dynamic processes.
 
-use super::spawn::{self, Tried, Wanted};
+use super::spawn::{self, TriedSpawn, WantedProgram};
 use super::{join as sockets, meet, names, ports};
 use crate::abi::{COMM_NULL, MAX_PORT_NAME, store_string, text_of};
 use crate::comm::{Comm, abi::intra};
@@ -97,8 +97,8 @@ unsafe fn words(mut at: *const *const c_char) -> Vec<OsString> {
 ///
 /// # Safety
 /// The program's places: one handle, and a number for each process that it asked for or a null pointer.
-unsafe fn answer(tried: Tried, out: *mut usize, codes: *mut i32) -> Result<()> {
-    let Tried { processes, outcome } = tried;
+unsafe fn answer(tried: TriedSpawn, out: *mut usize, codes: *mut i32) -> Result<()> {
+    let TriedSpawn { processes, outcome } = tried;
     let code = outcome.as_ref().map_or_else(|error| program::code(error.code), |_| 0);
     // SAFETY: as the caller says.
     unsafe {
@@ -129,13 +129,13 @@ pub unsafe fn spawn(
 
 /// # Safety
 /// A C string, and a null-terminated array of such.
-unsafe fn one(command: *const c_char, argv: *const *const c_char, maxprocs: i32, info: usize) -> Wanted {
+unsafe fn one(command: *const c_char, argv: *const *const c_char, maxprocs: i32, info: usize) -> WantedProgram {
     // What is wrong is said where the root tells the others of it, so that nobody waits for ever.
     // SAFETY: as the caller says.
     unsafe {
         let command = text_of(command, "command").unwrap_or_default();
         let info = info::copy_of(info).unwrap_or_default();
-        Wanted { command, arguments: words(argv), maxprocs, info }
+        WantedProgram { command, arguments: words(argv), maxprocs, info }
     }
 }
 

@@ -25,7 +25,7 @@ const ENTER: u8 = b'e';
 const CARD_BYTES: usize = 8 * CARD_WORDS;
 
 /// The other root.
-pub(super) struct Met {
+pub(super) struct MetRoot {
     peer: Peer,
     tag: i32,
 }
@@ -74,7 +74,7 @@ pub(super) fn await_visitor(
     call: &'static str,
     port: &Port,
     mut aside: impl FnMut(Option<(Talk, Vec<u8>)>) -> Result<()>,
-) -> Result<Met> {
+) -> Result<MetRoot> {
     let mut candidate: Option<Candidate> = None;
     attend(call, |world| {
         world.attending.shows = Some(locked(port).descriptor());
@@ -89,7 +89,7 @@ pub(super) fn await_visitor(
                 }
                 Ok(None) => {}
                 Ok(Some(piece)) if piece == [READY] => {
-                    let met = adopt(world, card).map(|peer| Met { peer, tag: *tag });
+                    let met = adopt(world, card).map(|peer| MetRoot { peer, tag: *tag });
                     // Else it sees the door closed, and does not wait for us.
                     if met.is_ok() {
                         talk.say(&[ENTER]);
@@ -116,12 +116,12 @@ pub(super) fn await_visitor(
 }
 
 /// As the root of those who accept.
-pub(super) fn accept(call: &'static str, port: &Port) -> Result<Met> {
+pub(super) fn accept(call: &'static str, port: &Port) -> Result<MetRoot> {
     await_visitor(call, port, |_| Ok(()))
 }
 
 /// As the root of those who connect.
-pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>) -> Result<Met> {
+pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>) -> Result<MetRoot> {
     let (mine, patience) = {
         let mut world = crate::world::WORLD.enter();
         let setting = world.endpoint.settings().connect_timeout;
@@ -140,7 +140,7 @@ pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>
         match heard {
             Ok(Some(piece)) if piece == [ENTER] => {
                 let (card, tag) = asked_in.take()?;
-                Some(adopt(world, &card).map(|peer| Met { peer, tag }))
+                Some(adopt(world, &card).map(|peer| MetRoot { peer, tag }))
             }
             Ok(Some(piece)) => {
                 let card = read_card(ACCEPT, &piece);
@@ -175,7 +175,7 @@ pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>
 }
 
 /// What the root has found, known to all in the group; then the intercommunicator of both groups. `found` only in the root.
-pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option<Result<Met>>) -> Result<usize> {
+pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option<Result<MetRoot>>) -> Result<usize> {
     let says = match &found {
         None => 0,
         Some(Ok(_)) => 1,
@@ -184,7 +184,7 @@ pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option
     let said = tell(call, comm, [says, 0, 0, 0])?[root as usize][0];
     let bridge = match found {
         Some(met) => {
-            let Met { peer, tag } = met?;
+            let MetRoot { peer, tag } = met?;
             Some(Bridge::to(peer, MEETING, tag))
         }
         None if said >= 2 => {
@@ -197,7 +197,7 @@ pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option
 }
 
 /// A card for somebody whom the program has a way to.
-pub(super) fn swap_cards(own: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<Met> {
+pub(super) fn swap_cards(own: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<MetRoot> {
     let tag = new_tag();
     let mut mine = card_bytes(CONNECT, &mut crate::world::WORLD.enter())?;
     mine.extend_from_slice(&tag.to_le_bytes());
@@ -207,7 +207,7 @@ pub(super) fn swap_cards(own: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<M
     let their_tag = theirs.get(1 + CARD_BYTES..).and_then(|tag| tag.try_into().ok()).map(i32::from_le_bytes);
     let their_tag = their_tag.ok_or_else(nonsense)?;
     // The same for both.
-    Ok(Met { peer: cards::adopt_one(&card)?, tag: (tag ^ their_tag) & 0x7fff_ffff })
+    Ok(MetRoot { peer: cards::adopt_one(&card)?, tag: (tag ^ their_tag) & 0x7fff_ffff })
 }
 
 /// Bytes that [`swap_cards`] gives and wants.

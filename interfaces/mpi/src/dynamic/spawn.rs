@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use weft_fabric::InterfaceName;
 use weft_fabric::door::{DoorError, Talk};
-use weft_fabric::spawn::{Order, Program, Word};
+use weft_fabric::spawn::{Program, SpawnOrder, SpawnWord};
 
 /// How long a launcher may take until it asks what it is to start.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 static PARENT: AtomicUsize = AtomicUsize::new(crate::abi::COMM_NULL);
 
 /// One program, as the root gives it.
-pub(super) struct Wanted {
+pub(super) struct WantedProgram {
     pub command: String,
     pub arguments: Vec<OsString>,
     pub maxprocs: i32,
@@ -31,12 +31,12 @@ pub(super) struct Wanted {
 }
 
 /// What all learn of a spawn that was tried: how many processes were asked for, and which of them could not be started.
-pub(super) struct Tried {
+pub(super) struct TriedSpawn {
     pub processes: usize,
     pub outcome: Result<usize>,
 }
 
-impl Wanted {
+impl WantedProgram {
     fn program(self) -> Result<Program> {
         let Self { command, arguments, maxprocs, info } = self;
         if command.is_empty() {
@@ -83,23 +83,23 @@ fn soft_ranks(soft: Option<&str>, most: usize) -> Result<usize> {
 }
 
 /// Spawns: `wanted` only in the root.
-pub(super) fn spawn(call: &'static str, comm: &Arc<Comm>, root: u32, wanted: Option<Vec<Wanted>>) -> Tried {
+pub(super) fn spawn(call: &'static str, comm: &Arc<Comm>, root: u32, wanted: Option<Vec<WantedProgram>>) -> TriedSpawn {
     let (processes, found) = match wanted {
         None => (0, None),
         Some(wanted) => {
             let sum = wanted.iter().map(|wanted| usize::try_from(wanted.maxprocs).unwrap_or(0)).sum();
-            let programs = wanted.into_iter().map(Wanted::program).collect::<Result<Vec<_>>>();
+            let programs = wanted.into_iter().map(WantedProgram::program).collect::<Result<Vec<_>>>();
             (sum, Some(programs.and_then(|programs| begin(call, programs))))
         }
     };
     let said = tell(call, comm, [processes as u64, 0, 0, 0]).map(|said| said[root as usize][0] as usize);
     let processes = said.as_ref().copied().unwrap_or(0);
     let outcome = said.and_then(|_| meet::together(call, comm, root, found));
-    Tried { processes, outcome }
+    TriedSpawn { processes, outcome }
 }
 
 /// As the root: has the programs started, and waits for their processes.
-fn begin(call: &'static str, programs: Vec<Program>) -> Result<meet::Met> {
+fn begin(call: &'static str, programs: Vec<Program>) -> Result<meet::MetRoot> {
     let failed = |why: String| Error::new(Class::Spawn, why);
     if programs.iter().all(|program| program.ranks == 0) {
         return Err(failed("no process is asked for: maxprocs is 0".to_owned()));
@@ -107,17 +107,17 @@ fn begin(call: &'static str, programs: Vec<Program>) -> Result<meet::Met> {
     let door = ports::door()?;
     let name = door.name().to_owned();
     let names: Vec<String> = programs.iter().map(|program| program.program.clone()).collect();
-    let order = Order::new(programs, InterfaceName::Mpi, &name).encode();
+    let order = SpawnOrder::new(programs, InterfaceName::Mpi, &name).encode();
     WORLD.enter().endpoint.start_launcher(&name).map_err(failed)?;
     let door = Arc::new(Mutex::new(door));
     let (mut launcher, begun): (Option<Talk>, _) = (None, Instant::now());
-    let told = |word: &Word| match word {
-        Word::Started | Word::Ended { .. } => Ok(()),
-        Word::Failed { text } => Err(failed(text.clone())),
+    let told = |word: &SpawnWord| match word {
+        SpawnWord::Started | SpawnWord::Ended { .. } => Ok(()),
+        SpawnWord::Failed { text } => Err(failed(text.clone())),
     };
     meet::await_visitor(call, &door, |came| {
         if let Some((mut talk, piece)) = came
-            && Order::is_asked_for(&piece)
+            && SpawnOrder::is_asked_for(&piece)
         {
             talk.say(&order);
             launcher = Some(talk);
@@ -127,7 +127,7 @@ fn begin(call: &'static str, programs: Vec<Program>) -> Result<meet::Met> {
                 Err(failed(format!("the launcher has not asked for its order for {} s", PATIENCE.as_secs())))
             }
             None | Some(Ok(None)) => Ok(()),
-            Some(Ok(Some(piece))) => Word::decode(&piece).map_or(Ok(()), |word| told(&word)),
+            Some(Ok(Some(piece))) => SpawnWord::decode(&piece).map_or(Ok(()), |word| told(&word)),
             Some(Err(DoorError::Closed)) => {
                 Err(failed(format!("the processes of '{}' ended before they called MPI_Init", names.join("', '"))))
             }

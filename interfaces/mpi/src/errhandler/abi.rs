@@ -3,12 +3,12 @@
 use super::{FOR_FILES, Handler, handle_of, handlers, resolve, run};
 use crate::abi::{ERRHANDLER_NULL, FILE_NULL, gives};
 use crate::error::{Class, Error, Result};
-use crate::file::File;
-use crate::handle::Kind;
+use crate::file::OpenFile;
+use crate::handle::HandleKind;
 use crate::world::WORLD;
 use std::sync::{Arc, PoisonError};
 
-fn create(function: usize, kind: Kind) -> Result<usize> {
+fn create(function: usize, kind: HandleKind) -> Result<usize> {
     if function == 0 {
         return Err(Error::new(Class::Arg, format!("{}_errhandler_fn is a null pointer", kind.noun())));
     }
@@ -18,7 +18,7 @@ fn create(function: usize, kind: Kind) -> Result<usize> {
 macro_rules! creates {
     ($($name:ident: $kind:ident;)*) => {$(
         pub fn $name(function: usize) -> Result<usize> {
-            create(function, Kind::$kind)
+            create(function, HandleKind::$kind)
         }
     )*};
 }
@@ -48,7 +48,7 @@ pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
 
 pub unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
     let mut world = WORLD.enter();
-    let handler = resolve(errhandler, Kind::Comm)?;
+    let handler = resolve(errhandler, HandleKind::Comm)?;
     // Programs set the handler of a duplicate that is not finished.
     if let Some(draft) = crate::comm::idup::draft(&mut world, comm) {
         draft.errhandler = handler;
@@ -89,7 +89,7 @@ pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
 
 pub unsafe fn session_set_errhandler(session: usize, errhandler: usize) -> Result<()> {
     let session = crate::session::of(session)?;
-    session.set_errhandler(resolve(errhandler, Kind::Session)?);
+    session.set_errhandler(resolve(errhandler, HandleKind::Session)?);
     Ok(())
 }
 
@@ -100,7 +100,7 @@ pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
 }
 
 pub unsafe fn win_set_errhandler(win: usize, errhandler: usize) -> Result<()> {
-    let handler = resolve(errhandler, Kind::Win);
+    let handler = resolve(errhandler, HandleKind::Win);
     WORLD.enter().windows.table.get_mut(win)?.errhandler = handler?;
     Ok(())
 }
@@ -117,13 +117,13 @@ fn called(call: &str, code: i32) -> String {
 }
 
 /// The open file with this handle; none for the null handle, which has a handler, too.
-fn file_of(file: usize) -> Result<Option<Arc<File>>> {
+fn file_of(file: usize) -> Result<Option<Arc<OpenFile>>> {
     if file == FILE_NULL { Ok(None) } else { crate::file::of(file).map(Some) }
 }
 
 pub unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
     let file = file_of(file)?;
-    let handler = resolve(errhandler, Kind::File)?;
+    let handler = resolve(errhandler, HandleKind::File)?;
     match file {
         Some(file) => file.set_errhandler(handler),
         None => *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler),

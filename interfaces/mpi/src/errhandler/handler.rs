@@ -1,7 +1,7 @@
 //! What happens after an error: errors and objects carry it.
 
 use crate::abi::{ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
-use crate::handle::kind::Kind;
+use crate::handle::kind::HandleKind;
 
 /// What happens after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Handler {
     /// The call returns the code.
     Return,
     /// The program's function, for objects of one kind.
-    User { function: usize, kind: Kind },
+    User { function: usize, kind: HandleKind },
 }
 
 impl Handler {
@@ -34,7 +34,7 @@ impl Handler {
     pub(super) fn null(&self) -> usize {
         match self {
             Self::User { kind, .. } => kind.null(),
-            _ => Kind::Comm.null(),
+            _ => HandleKind::Comm.null(),
         }
     }
 }

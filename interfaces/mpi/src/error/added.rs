@@ -5,7 +5,7 @@ use crate::abi::ERR_LASTCODE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct AddedError {
     /// The class; a class is its own.
     pub class: i32,
     pub text: String,
@@ -13,9 +13,9 @@ pub struct Entry {
 
 /// Place `i` is number `ERR_LASTCODE + 1 + i`. A number that was removed is given out again, so that a program that adds
 /// and removes for ever does not fill memory.
-static ADDED: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
+static ADDED: Mutex<Vec<Option<AddedError>>> = Mutex::new(Vec::new());
 
-fn added() -> MutexGuard<'static, Vec<Option<Entry>>> {
+fn added() -> MutexGuard<'static, Vec<Option<AddedError>>> {
     ADDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -24,7 +24,7 @@ fn place(number: i32) -> Option<usize> {
 }
 
 /// What was added under this number.
-pub fn entry(number: i32) -> Option<Entry> {
+pub fn entry(number: i32) -> Option<AddedError> {
     added().get(place(number)?)?.clone()
 }
 
@@ -40,7 +40,7 @@ fn push(class: Option<i32>) -> i32 {
         added.push(None);
     }
     let number = ERR_LASTCODE + 1 + place as i32;
-    added[place] = Some(Entry { class: class.unwrap_or(number), text: String::new() });
+    added[place] = Some(AddedError { class: class.unwrap_or(number), text: String::new() });
     let last_used = ERR_LASTCODE + added.len() as i32;
     drop(added);
     crate::attribute::set_last_used_code(last_used);
@@ -90,7 +90,7 @@ pub fn remove(number: i32, is_class: bool) -> Result<()> {
     with(number, what, |slot| *slot = None)
 }
 
-fn with(number: i32, what: &str, change: impl FnOnce(&mut Option<Entry>)) -> Result<()> {
+fn with(number: i32, what: &str, change: impl FnOnce(&mut Option<AddedError>)) -> Result<()> {
     let mut added = added();
     let slot = place(number).and_then(|place| added.get_mut(place)).filter(|slot| slot.is_some());
     change(slot.ok_or_else(|| foreign(number, what))?);

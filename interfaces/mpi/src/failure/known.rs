@@ -1,12 +1,12 @@
 //! What the process knows of failures.
 
-use super::letters::{Letters, Name, Round};
+use super::letters::{AgreementName, AgreementRound, Letters};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use weft_fabric::consensus::Value;
+use weft_fabric::consensus::AgreedValue;
 use weft_fabric::{Endpoint, Peer, Selector};
 
 /// The longest sleep in a job that goes on when processes are lost: what the launcher says wakes nobody.
@@ -23,9 +23,9 @@ pub struct Failures {
     pub(super) news: bool,
     /// Contexts on which receives from anybody stall.
     pub(super) stalled: Vec<u32>,
-    pub(super) rounds: Vec<Round>,
+    pub(super) rounds: Vec<AgreementRound>,
     /// Agreements that are over, the last one first: others may still ask for them.
-    pub(super) decided: VecDeque<(Name, Value)>,
+    pub(super) decided: VecDeque<(AgreementName, AgreedValue)>,
     pub(super) letters: Letters,
     /// Progress passes move the rounds.
     pub(super) are_moved: bool,

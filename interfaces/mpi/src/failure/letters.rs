@@ -2,7 +2,7 @@
 
 use crate::comm::{Comm, LETTERS as CONTEXT};
 use std::sync::atomic::Ordering;
-use weft_fabric::consensus::Machine;
+use weft_fabric::consensus::ConsensusMachine;
 use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
 
 /// Number of a letter that tells the members of the communicator to end.
@@ -13,7 +13,7 @@ const MOST_WORDS: u64 = 1 << 12;
 /// program: those after the first begin when the one before is over, between whichever others are there. Number 0 tells that
 /// the communicator is revoked, the last one ([`END`]) that its members are to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct AgreementName {
     pub(super) context: u32,
     pub(super) number: u32,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Name {
 const NUMBER_BITS: u32 = 24;
 const NUMBERS: u32 = (1 << NUMBER_BITS) - 1;
 
-impl Name {
+impl AgreementName {
     pub(super) fn word(self) -> u64 {
         u64::from(self.number) << 32 | u64::from(self.context)
     }
@@ -45,10 +45,10 @@ impl Name {
 }
 
 /// An agreement under way.
-pub(super) struct Round {
-    pub(super) name: Name,
+pub(super) struct AgreementRound {
+    pub(super) name: AgreementName,
     pub(super) members: Vec<Peer>,
-    pub(super) machine: Machine,
+    pub(super) machine: ConsensusMachine,
 }
 
 /// Letters under way.
@@ -57,7 +57,7 @@ pub(super) struct Letters {
     leaving: Vec<(RequestId, Box<[u64]>)>,
     arriving: Vec<(RequestId, Peer, Box<[u64]>)>,
     /// About agreements that have not begun here.
-    pub(super) early: Vec<(Peer, Name, Box<[u64]>)>,
+    pub(super) early: Vec<(Peer, AgreementName, Box<[u64]>)>,
 }
 
 impl Letters {
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn parts_of_an_agreement_have_names_that_no_other_has() {
-        let first = Name { context: 7, number: 3 };
+        let first = AgreementName { context: 7, number: 3 };
         let second = first.following();
         assert!(second != first && second.number != 4 && second.following() != first);
-        assert_eq!(Name::read(second.word()), second);
-        let last = (0..600).fold(Name { number: NUMBERS - 1, ..first }, |name, _| name.following());
+        assert_eq!(AgreementName::read(second.word()), second);
+        let last = (0..600).fold(AgreementName { number: NUMBERS - 1, ..first }, |name, _| name.following());
         assert!(last.number != END && last.number != 0);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn lost_class() -> Class {
 
 /// What failures mean for one communicator.
 #[derive(Default)]
-pub struct CommState {
+pub struct CommFailures {
     revoked: AtomicBool,
     /// How many of its lost members the program has acknowledged.
     acknowledged: AtomicU32,
@@ -57,7 +57,7 @@ pub struct CommState {
     agreements: AtomicU32,
 }
 
-impl CommState {
+impl CommFailures {
     #[inline(always)]
     pub fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Relaxed)

@@ -1,11 +1,11 @@
 //! Agreements under way, and the letters by which they and revocations travel.
 
-use super::letters::{END, Name};
+use super::letters::{AgreementName, END};
 use super::spread::{close, tell_all};
 use crate::start::phase::end_process;
 use crate::world::World;
 use weft_fabric::Peer;
-use weft_fabric::consensus::{Value, Word};
+use weft_fabric::consensus::{AgreedValue, ConsensusWord};
 
 /// Letters about agreements that have not begun here, at most.
 const MOST_EARLY: usize = 1 << 16;
@@ -13,7 +13,7 @@ const MOST_EARLY: usize = 1 << 16;
 const REMEMBERED: usize = 1024;
 
 /// The result of an agreement, once it is there.
-pub(super) fn decided(world: &World, name: Name) -> Option<Value> {
+pub(super) fn decided(world: &World, name: AgreementName) -> Option<AgreedValue> {
     world.failures.decided.iter().find(|decided| decided.0 == name).map(|decided| decided.1.clone())
 }
 
@@ -32,7 +32,7 @@ pub(super) fn advance(world: &mut World) -> bool {
     while let Some((from, words)) = world.failures.letters.poll(&mut world.endpoint) {
         heard = true;
         if let Some((first, _)) = words.split_first() {
-            handle(world, from, Name::read(*first), words);
+            handle(world, from, AgreementName::read(*first), words);
         }
     }
     forget_who_has_left(world);
@@ -53,7 +53,7 @@ fn forget_who_has_left(world: &mut World) {
     }
 }
 
-pub(super) fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
+pub(super) fn handle(world: &mut World, from: Peer, name: AgreementName, words: Box<[u64]>) {
     if name.number == 0 {
         if world.contexts.was_released(name.context) {
             close(world, name.context);
@@ -72,7 +72,7 @@ pub(super) fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]
     let Some(round) = world.failures.rounds.iter_mut().find(|round| round.name == name) else {
         return answer(world, from, name, words);
     };
-    let word = Word::read(&words[1..], round.members.len());
+    let word = ConsensusWord::read(&words[1..], round.members.len());
     let member = round.members.iter().position(|member| *member == from);
     if let (Some(word), Some(member)) = (word, member) {
         round.machine.handle_word(member, word);
@@ -80,12 +80,12 @@ pub(super) fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]
 }
 
 /// To a letter about an agreement that is not under way: it is over, or to come.
-fn answer(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
+fn answer(world: &mut World, from: Peer, name: AgreementName, words: Box<[u64]>) {
     match decided(world, name) {
         Some(value) => {
             let kind = words.get(1).map_or(0, |word| word & 0xff);
             if kind == 0 || kind == 4 {
-                post(world, from, name, &Word::Decided(value));
+                post(world, from, name, &ConsensusWord::Decided(value));
             }
         }
         None if world.failures.letters.early.len() < MOST_EARLY => {
@@ -95,7 +95,7 @@ fn answer(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
     }
 }
 
-fn post(world: &mut World, to: Peer, name: Name, word: &Word) {
+fn post(world: &mut World, to: Peer, name: AgreementName, word: &ConsensusWord) {
     let words: Box<[u64]> = std::iter::once(name.word()).chain(word.words()).collect();
     world.failures.letters.post(&mut world.endpoint, to, words);
 }

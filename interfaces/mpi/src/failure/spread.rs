@@ -1,7 +1,7 @@
 //! What communicators, and their other members, are told of losses, revocations and ends.
 
 use super::GOES_ON;
-use super::letters::{END, Name};
+use super::letters::{AgreementName, END};
 use crate::comm::{COLLECTIVE, CONSTRUCTION, CONTEXTS_EACH, Comm};
 use crate::world::{WORLD, World};
 use std::sync::atomic::Ordering;
@@ -78,7 +78,7 @@ pub(crate) fn forget(world: &mut World, comm: &Comm) {
 
 /// Tells all other members of a communicator that it is revoked.
 fn announce_revocation(world: &mut World, comm: &Comm) {
-    let name = Name { context: comm.context, number: 0 };
+    let name = AgreementName { context: comm.context, number: 0 };
     let me = world.endpoint.me();
     for to in comm.union().into_iter().filter(|peer| *peer != me) {
         world.failures.letters.post(&mut world.endpoint, to, Box::new([name.word()]));
@@ -87,7 +87,7 @@ fn announce_revocation(world: &mut World, comm: &Comm) {
 
 /// Tells all other members of a communicator to end, as far as the letters leave at once.
 fn announce_end(world: &mut World, comm: &Comm, code: i32) {
-    let name = Name { context: comm.context, number: END };
+    let name = AgreementName { context: comm.context, number: END };
     let me = world.endpoint.me();
     for to in comm.union().into_iter().filter(|peer| *peer != me) {
         world.failures.letters.post(&mut world.endpoint, to, Box::new([name.word(), u64::from(code as u32)]));

@@ -4,12 +4,12 @@ mod access;
 
 pub use access::*;
 
-use super::call::Place;
+use super::call::AccessPlace;
 use super::datarep::{self, Datarep};
-use super::view::View;
-use super::{File, fault, of, open as opening};
+use super::view::FileView;
+use super::{OpenFile, fault, of, open as opening};
 use crate::abi::{
-    Callback, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, gives, store_string, text_of,
+    CountCallback, DISPLACEMENT_CURRENT, MAX_DATAREP_STRING, SEEK_CUR, SEEK_END, SEEK_SET, gives, store_string, text_of,
 };
 use crate::comm::abi::intra;
 use crate::datatype::Datatype;
@@ -110,7 +110,7 @@ pub unsafe fn set_atomicity(fh: usize, flag: i32) -> Result<()> {
     Ok(())
 }
 
-impl File {
+impl OpenFile {
     /// Refuses an argument that is not the same in all processes.
     fn same(&self, call: &'static str, argument: &str, value: i64) -> Result<()> {
         self.refuse_open_split()?;
@@ -182,7 +182,7 @@ pub fn get_byte_offset(fh: usize, offset: i64) -> Result<i64> {
     Ok(at)
 }
 
-impl File {
+impl OpenFile {
     /// Where in the file an etype of the view begins.
     fn byte_offset(&self, etypes: i64) -> Result<i64> {
         let view = self.view();
@@ -316,16 +316,16 @@ fn mark(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |mark, byte| (mark ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn new_view(disp: i64, etype: usize, filetype: usize, datarep: &str) -> Result<View> {
+fn new_view(disp: i64, etype: usize, filetype: usize, datarep: &str) -> Result<FileView> {
     let (etype, filetype) = (type_of("etype", etype)?, type_of("filetype", filetype)?);
     etype.check_communication()?;
     filetype.check_communication()?;
-    View::new(disp, etype, filetype, Datarep::named(datarep)?)
+    FileView::new(disp, etype, filetype, Datarep::named(datarep)?)
 }
 
-impl File {
+impl OpenFile {
     /// Refuses a view that shows a byte twice, unless the file is only read (MPI 5.0, section 14.3).
-    fn refuse_overlap(&self, view: View) -> Result<View> {
+    fn refuse_overlap(&self, view: FileView) -> Result<FileView> {
         let detail = "etype or filetype overlaps itself, which only a file with MPI_MODE_RDONLY may have";
         if view.overlaps() && self.mode.writes() { Err(self.error(Class::Io, detail)) } else { Ok(view) }
     }
@@ -353,8 +353,8 @@ impl File {
 /// `MPI_Register_datarep`.
 pub unsafe fn register_datarep(
     datarep: *const c_char,
-    read_conversion_fn: Callback,
-    write_conversion_fn: Callback,
+    read_conversion_fn: CountCallback,
+    write_conversion_fn: CountCallback,
     dtype_file_extent_fn: usize,
     extra_state: *mut c_void,
 ) -> Result<()> {

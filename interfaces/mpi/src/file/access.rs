@@ -3,17 +3,17 @@
 //! Calls of all processes agree on how they went: a wrong argument of one process, or an error of an aggregator,
 //! reaches those whom it concerns, and nobody waits for ever.
 
-use super::call::{Call, Place, Way, alone};
-use super::memory::Memory;
-use super::view::View;
-use super::{File, Split, collective, datarep};
+use super::call::{AccessPlace, BytesWay, Call, alone};
+use super::memory::FileMemory;
+use super::view::FileView;
+use super::{OpenFile, Split, collective, datarep};
 use crate::error::{Class, Result};
 use std::sync::{Arc, PoisonError};
 
 /// What an access moves: its memory, and how much that is in the file.
 struct Load {
-    memory: Memory,
-    view: Arc<View>,
+    memory: FileMemory,
+    view: Arc<FileView>,
     etypes: i64,
 }
 
@@ -21,7 +21,7 @@ struct Load {
 ///
 /// # Errors
 /// In the accesses of all together an error of this process's own arguments comes after the others were served.
-pub fn perform(file: &File, call: Call, memory: Result<Memory>) -> Result<u64> {
+pub fn perform(file: &OpenFile, call: Call, memory: Result<FileMemory>) -> Result<u64> {
     let load = memory.and_then(|memory| prepare(file, call, memory)).map_err(|error| file.named(error));
     if !call.together {
         let load = load?;
@@ -30,10 +30,13 @@ pub fn perform(file: &File, call: Call, memory: Result<Memory>) -> Result<u64> {
     }
     let (load, wrong) = match load {
         Ok(load) => (load, None),
-        Err(error) => (Load { memory: Memory::empty(), view: file.view(), etypes: 0 }, Some(error)),
+        Err(error) => (Load { memory: FileMemory::empty(), view: file.view(), etypes: 0 }, Some(error)),
     };
-    let at =
-        if call.place == Place::Shared { in_turn(file, call, load.etypes) } else { begin_alone(file, call, &load) };
+    let at = if call.place == AccessPlace::Shared {
+        in_turn(file, call, load.etypes)
+    } else {
+        begin_alone(file, call, &load)
+    };
     let moved = match (at, &wrong) {
         (Ok(at), None) => run(file, call, &load, at, true),
         // At the place of a position that is wrong nothing is accessed, but the others are met.
@@ -47,17 +50,17 @@ pub fn perform(file: &File, call: Call, memory: Result<Memory>) -> Result<u64> {
 }
 
 /// Checks what does not depend on other processes.
-fn prepare(file: &File, call: Call, memory: Memory) -> Result<Load> {
+fn prepare(file: &OpenFile, call: Call, memory: FileMemory) -> Result<Load> {
     match call.way {
-        Way::Read if !file.mode.reads() => {
+        BytesWay::Read if !file.mode.reads() => {
             return Err(file.error(Class::Access, "it was opened with MPI_MODE_WRONLY and cannot be read"));
         }
-        Way::Write if !file.mode.writes() => {
+        BytesWay::Write if !file.mode.writes() => {
             return Err(file.error(Class::ReadOnly, "it was opened with MPI_MODE_RDONLY and cannot be written"));
         }
         _ => {}
     }
-    if call.place != Place::Shared {
+    if call.place != AccessPlace::Shared {
         file.refuse_sequential()?;
     }
     let view = file.view();
@@ -66,7 +69,7 @@ fn prepare(file: &File, call: Call, memory: Memory) -> Result<Load> {
         let detail = format!("{bytes} bytes are no whole number of etypes, which have {} bytes each", view.unit());
         return Err(file.error(Class::Io, detail));
     }
-    if let Place::At(offset) = call.place
+    if let AccessPlace::At(offset) = call.place
         && offset < 0
     {
         return Err(file.error(Class::Arg, format!("offset {offset} is negative")));
@@ -74,7 +77,7 @@ fn prepare(file: &File, call: Call, memory: Memory) -> Result<Load> {
     Ok(Load { etypes: (bytes / view.unit()) as i64, view, memory })
 }
 
-impl File {
+impl OpenFile {
     pub(super) fn refuse_sequential(&self) -> Result<()> {
         let detail = "it was opened with MPI_MODE_SEQUENTIAL, which leaves only the shared file pointer";
         if self.mode.is_sequential() { Err(self.error(Class::UnsupportedOperation, detail)) } else { Ok(()) }
@@ -83,21 +86,21 @@ impl File {
 
 /// Where the access begins, in etypes, without asking all others. The pointer moves on by what is asked for, so that
 /// accesses of several threads do not meet.
-fn begin_alone(file: &File, call: Call, load: &Load) -> Result<i64> {
+fn begin_alone(file: &OpenFile, call: Call, load: &Load) -> Result<i64> {
     match call.place {
-        Place::At(offset) => Ok(offset),
-        Place::Own => {
+        AccessPlace::At(offset) => Ok(offset),
+        AccessPlace::Own => {
             let mut state = file.state();
             let at = state.position;
             state.position = at.saturating_add(load.etypes);
             Ok(at)
         }
-        Place::Shared => file.add_to_shared(call.name, load.etypes),
+        AccessPlace::Shared => file.add_to_shared(call.name, load.etypes),
     }
 }
 
 /// Where the access begins at the shared pointer, in the order of the ranks.
-fn in_turn(file: &File, call: Call, etypes: i64) -> Result<i64> {
+fn in_turn(file: &OpenFile, call: Call, etypes: i64) -> Result<i64> {
     let sizes = file.tell(call.name, [etypes as u64, 0, 0, 0])?;
     let sum = |blocks: &[[u64; 4]]| blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block[0]));
     let total = i64::try_from(sum(&sizes)).unwrap_or(i64::MAX);
@@ -109,7 +112,7 @@ fn in_turn(file: &File, call: Call, etypes: i64) -> Result<i64> {
 }
 
 /// Moves the bytes; with a representation of other numbers through a converted copy.
-fn run(file: &File, call: Call, load: &Load, at: i64, together: bool) -> Result<u64> {
+fn run(file: &OpenFile, call: Call, load: &Load, at: i64, together: bool) -> Result<u64> {
     let Load { memory, view, .. } = load;
     let start = i128::from(at) * i128::from(view.unit());
     let start = u64::try_from(start).ok().filter(|&start| start <= i64::MAX as u64);
@@ -125,17 +128,17 @@ fn run(file: &File, call: Call, load: &Load, at: i64, together: bool) -> Result<
         settle_pointer(file, call, load, at, moved, memory.bytes);
         return Ok(moved);
     }
-    let empty = Memory::empty();
+    let empty = FileMemory::empty();
     let memory = if wrong.is_some() { &empty } else { memory };
     let mut encoded = match call.way {
         // SAFETY: the program's own functions.
-        Way::Write => unsafe { view.datarep.encode(memory) },
-        Way::Read => view.datarep.bytes_of(memory).and_then(datarep::zeroed),
+        BytesWay::Write => unsafe { view.datarep.encode(memory) },
+        BytesWay::Read => view.datarep.bytes_of(memory).and_then(datarep::zeroed),
     };
     let length = encoded.as_ref().map_or(0, |data| data.len() as u64);
     let base = encoded.as_mut().map_or(std::ptr::null_mut(), |data| data.as_mut_ptr());
     // SAFETY: the copy lives to the end of the access.
-    let converted = unsafe { Memory::of_bytes(base, length) };
+    let converted = unsafe { FileMemory::of_bytes(base, length) };
     let moved = run_plain(file, call, view, start, &converted, together);
     drop(converted);
     let mut data = encoded?;
@@ -145,13 +148,20 @@ fn run(file: &File, call: Call, load: &Load, at: i64, together: bool) -> Result<
     let moved = moved?;
     settle_pointer(file, call, load, at, moved, length);
     match call.way {
-        Way::Write => Ok(memory.bytes),
+        BytesWay::Write => Ok(memory.bytes),
         // SAFETY: as above.
-        Way::Read => unsafe { view.datarep.decode(memory, &mut data[..moved as usize]) },
+        BytesWay::Read => unsafe { view.datarep.decode(memory, &mut data[..moved as usize]) },
     }
 }
 
-fn run_plain(file: &File, call: Call, view: &View, at: u64, memory: &Memory, together: bool) -> Result<u64> {
+fn run_plain(
+    file: &OpenFile,
+    call: Call,
+    view: &FileView,
+    at: u64,
+    memory: &FileMemory,
+    together: bool,
+) -> Result<u64> {
     let (atomic, hints) = {
         let state = file.state();
         (state.atomic, state.hints.clone())
@@ -165,8 +175,8 @@ fn run_plain(file: &File, call: Call, view: &View, at: u64, memory: &Memory, tog
 
 /// A read that met the end of the file leaves the individual pointer behind what it found, unless somebody moved it
 /// since.
-fn settle_pointer(file: &File, call: Call, load: &Load, at: i64, moved: u64, asked: u64) {
-    if call.place == Place::Own && moved < asked {
+fn settle_pointer(file: &OpenFile, call: Call, load: &Load, at: i64, moved: u64, asked: u64) {
+    if call.place == AccessPlace::Own && moved < asked {
         let mut state = file.state();
         if state.position == at.saturating_add(load.etypes) {
             state.position = at + (moved / load.view.unit()) as i64;
@@ -175,7 +185,13 @@ fn settle_pointer(file: &File, call: Call, load: &Load, at: i64, moved: u64, ask
 }
 
 /// Begins a split collective access, which is done at once. One that fails has not begun.
-pub fn begin(file: &File, call: Call, family: &'static str, buffer: usize, memory: Result<Memory>) -> Result<()> {
+pub fn begin(
+    file: &OpenFile,
+    call: Call,
+    family: &'static str,
+    buffer: usize,
+    memory: Result<FileMemory>,
+) -> Result<()> {
     file.refuse_open_split()?;
     let bytes = perform(file, call, memory)?;
     file.state().split = Some(Split { family, buffer, bytes });
@@ -183,7 +199,7 @@ pub fn begin(file: &File, call: Call, family: &'static str, buffer: usize, memor
 }
 
 /// Ends it; answers the bytes of memory.
-pub fn end(file: &File, family: &'static str, buffer: usize) -> Result<u64> {
+pub fn end(file: &OpenFile, family: &'static str, buffer: usize) -> Result<u64> {
     let mut state = file.state();
     let wrong = match &state.split {
         None => format!("{family}_begin was not called"),
@@ -197,7 +213,7 @@ pub fn end(file: &File, family: &'static str, buffer: usize) -> Result<u64> {
     Err(file.error(Class::Other, wrong))
 }
 
-impl File {
+impl OpenFile {
     /// Refuses another collective access while a split one is open (MPI 5.0, section 14.4.5).
     pub(super) fn refuse_open_split(&self) -> Result<()> {
         let open = self.state().split.as_ref().map(|split| split.family);

@@ -11,17 +11,17 @@ mod exchange;
 mod trains;
 mod window;
 
-use super::call::{Call, Way, alone};
+use super::call::{BytesWay, Call, alone};
 use super::hints::{BUFFER, Buffering, Hints};
-use super::memory::Memory;
-use super::transfer::Target;
-use super::view::View;
-use super::{File, view};
+use super::memory::FileMemory;
+use super::transfer::FileTarget;
+use super::view::FileView;
+use super::{OpenFile, view};
 use crate::error::{Class, Error, Result};
 use domains::Domains;
-use exchange::{Part, Parts};
+use exchange::{ExchangePart, Parts};
 use trains::Train;
-use window::Window;
+use window::FileWindow;
 
 /// Pieces of this length and more are written as fast each by itself, on file systems of this machine.
 const SHORT: u64 = 2 << 10;
@@ -38,7 +38,7 @@ const UNSORTED: u64 = 1 << 62;
 
 /// What each process says of its access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Survey {
+struct AccessSurvey {
     /// First byte of the file and the byte after the last; both 0 without bytes.
     first: u64,
     end: u64,
@@ -49,10 +49,10 @@ struct Survey {
     unsorted: bool,
 }
 
-impl Survey {
+impl AccessSurvey {
     const NOTHING: Self = Self { first: 0, end: 0, bytes: 0, piece: 0, remote: false, unsorted: false };
 
-    fn of(file: &File, view: &View, at: u64, bytes: u64) -> Result<Self> {
+    fn of(file: &OpenFile, view: &FileView, at: u64, bytes: u64) -> Result<Self> {
         let (remote, unsorted) = (file.is_remote(), !view.is_sorted());
         if bytes == 0 {
             return Ok(Self { remote, ..Self::NOTHING });
@@ -78,8 +78,8 @@ impl Survey {
 }
 
 /// Whether two phases are worth it. All processes answer alike.
-fn pays(all: &[Survey], way: Way, buffering: Buffering) -> bool {
-    let mut with_data: Vec<&Survey> = all.iter().filter(|survey| survey.bytes > 0).collect();
+fn pays(all: &[AccessSurvey], way: BytesWay, buffering: Buffering) -> bool {
+    let mut with_data: Vec<&AccessSurvey> = all.iter().filter(|survey| survey.bytes > 0).collect();
     if with_data.is_empty() || all.iter().any(|survey| survey.unsorted) {
         return false;
     }
@@ -102,47 +102,55 @@ fn pays(all: &[Survey], way: Way, buffering: Buffering) -> bool {
         return false;
     }
     let spans: u128 = with_data.iter().map(|survey| u128::from(survey.end - survey.first)).sum();
-    mixed && average < u128::from(SHORT) && (way == Way::Write || spans / bytes >= HOLLOW)
+    mixed && average < u128::from(SHORT) && (way == BytesWay::Write || spans / bytes >= HOLLOW)
 }
 
 /// Performs this process's part; answers the bytes that were moved.
-pub fn perform(file: &File, call: Call, view: &View, at: u64, memory: &Memory, hints: &Hints) -> Result<u64> {
-    let (survey, wrong) = match Survey::of(file, view, at, memory.bytes) {
+pub fn perform(
+    file: &OpenFile,
+    call: Call,
+    view: &FileView,
+    at: u64,
+    memory: &FileMemory,
+    hints: &Hints,
+) -> Result<u64> {
+    let (survey, wrong) = match AccessSurvey::of(file, view, at, memory.bytes) {
         Ok(survey) => (survey, None),
-        Err(error) => (Survey::NOTHING, Some(error)),
+        Err(error) => (AccessSurvey::NOTHING, Some(error)),
     };
-    let all: Vec<Survey> = file.tell(call.name, survey.told())?.into_iter().map(Survey::heard).collect();
-    let buffering = if call.way == Way::Read { hints.read } else { hints.write };
+    let all: Vec<AccessSurvey> = file.tell(call.name, survey.told())?.into_iter().map(AccessSurvey::heard).collect();
+    let buffering = if call.way == BytesWay::Read { hints.read } else { hints.write };
     if !pays(&all, call.way, buffering) {
         return wrong.map_or_else(|| alone(file, call.way, view, at, memory, false), Err);
     }
-    let empty = Memory::empty();
+    let empty = FileMemory::empty();
     let memory = if wrong.is_some() { &empty } else { memory };
     let domains = Domains::new(&all, hints, file.comm.size());
-    let mut phases = Phases { file, call, view, at, memory, domains, scratch: Vec::new(), window: Window::default() };
+    let mut phases =
+        Phases { file, call, view, at, memory, domains, scratch: Vec::new(), window: FileWindow::default() };
     let moved = match call.way {
-        Way::Write => phases.write(),
-        Way::Read => phases.read(),
+        BytesWay::Write => phases.write(),
+        BytesWay::Read => phases.read(),
     };
     wrong.map_or(moved, Err)
 }
 
 /// An access in two phases.
 struct Phases<'a> {
-    file: &'a File,
+    file: &'a OpenFile,
     call: Call,
-    view: &'a View,
+    view: &'a FileView,
     at: u64,
-    memory: &'a Memory,
+    memory: &'a FileMemory,
     domains: Domains,
     /// Packed bytes of memory that is no run.
     scratch: Vec<u8>,
     /// What this process does for all, if it is an aggregator.
-    window: Window,
+    window: FileWindow,
 }
 
 /// One round as this process sees it.
-struct Round {
+struct FileRound {
     /// Of the stream, by the rank that serves them.
     mine: Parts,
     /// What this process serves, by rank.
@@ -154,23 +162,23 @@ struct Round {
 }
 
 impl Phases<'_> {
-    fn target(&self) -> Target<'_> {
-        Target { disk: &self.file.disk, path: &self.file.path, atomic: false }
+    fn target(&self) -> FileTarget<'_> {
+        FileTarget { disk: &self.file.disk, path: &self.file.path, atomic: false }
     }
 
     /// Everybody tells the aggregators which pieces it has in their windows.
-    fn announce(&self, round: u64) -> Result<Round> {
+    fn announce(&self, round: u64) -> Result<FileRound> {
         let (size, me) = (self.file.comm.size(), self.file.comm.rank);
         let mut mine = Parts::new(size);
         let mut told = vec![Vec::new(); size as usize];
-        let mut pieces: Vec<view::Piece> = Vec::new();
+        let mut pieces: Vec<view::FilePiece> = Vec::new();
         for (rank, (start, end)) in self.domains.windows(round) {
             if self.memory.bytes == 0 || start >= end {
                 continue;
             }
             let from = self.view.before(start, self.at, self.memory.bytes);
             let to = self.view.before(end, self.at, self.memory.bytes);
-            mine.set(rank, Part { from, bytes: to - from });
+            mine.set(rank, ExchangePart { from, bytes: to - from });
             self.view.pieces(self.at + from, to - from, &mut pieces)?;
             // A piece may go on in the next window; the stream is cut where the window ends, so no piece crosses it.
             told[rank as usize] = trains::of(&pieces);
@@ -187,7 +195,7 @@ impl Phases<'_> {
         let counts: Vec<u64> = heads.iter().map(|head| head[0]).collect();
         let asked = exchange::trains(self.call.name, &self.file.comm, &told, &counts)?;
         let bytes = heads.iter().map(|head| head[1]).collect();
-        Ok(Round { mine, asked, bytes, range })
+        Ok(FileRound { mine, asked, bytes, range })
     }
 
     fn write(&mut self) -> Result<u64> {
@@ -253,7 +261,7 @@ impl Phases<'_> {
     }
 }
 
-impl File {
+impl OpenFile {
     fn is_remote(&self) -> bool {
         *self.remote.get_or_init(|| self.disk.is_remote())
     }
@@ -263,13 +271,13 @@ impl File {
 mod tests {
     use super::*;
 
-    fn survey(first: u64, end: u64, bytes: u64, piece: u64) -> Survey {
-        Survey { first, end, bytes, piece, ..Survey::NOTHING }
+    fn survey(first: u64, end: u64, bytes: u64, piece: u64) -> AccessSurvey {
+        AccessSurvey { first, end, bytes, piece, ..AccessSurvey::NOTHING }
     }
 
     #[test]
     fn small_pieces_between_each_other_s_are_done_in_two_phases_and_others_are_not() {
-        let writes = |all: &[Survey], buffering| pays(all, Way::Write, buffering);
+        let writes = |all: &[AccessSurvey], buffering| pays(all, BytesWay::Write, buffering);
         let way = Buffering::WherePaying;
         let mixed = [survey(0, 1000, 500, 8), survey(8, 1008, 500, 8)];
         assert!(writes(&mixed, way));
@@ -278,21 +286,21 @@ mod tests {
         assert!(!writes(&apart, way) && writes(&apart, Buffering::Always));
         let long = [survey(0, 1 << 20, 1 << 19, 1 << 14), survey(1 << 14, 1 << 20, 1 << 19, 1 << 14)];
         assert!(!writes(&long, way));
-        let far = long.map(|survey| Survey { remote: true, ..survey });
+        let far = long.map(|survey| AccessSurvey { remote: true, ..survey });
         assert!(writes(&far, way));
         assert!(!writes(&[survey(0, 0, 0, 0); 3], Buffering::Always));
-        let over = mixed.map(|survey| Survey { unsorted: true, ..survey });
+        let over = mixed.map(|survey| AccessSurvey { unsorted: true, ..survey });
         assert!(!writes(&over, Buffering::Always), "nothing makes what overlaps itself fit into domains");
-        assert!(!pays(&mixed, Way::Read, way), "a read takes as many bytes with it as it wants");
+        assert!(!pays(&mixed, BytesWay::Read, way), "a read takes as many bytes with it wants");
         let hollow = [survey(0, 9000, 500, 8), survey(8, 9008, 500, 8)];
-        assert!(pays(&hollow, Way::Read, way));
+        assert!(pays(&hollow, BytesWay::Read, way));
     }
 
     #[test]
     fn what_is_said_is_what_is_heard() {
         for (remote, unsorted) in [(true, false), (false, true)] {
-            let said = Survey { first: 3, end: 9, bytes: 4, piece: 2, remote, unsorted };
-            assert_eq!(Survey::heard(said.told()), said);
+            let said = AccessSurvey { first: 3, end: 9, bytes: 4, piece: 2, remote, unsorted };
+            assert_eq!(AccessSurvey::heard(said.told()), said);
         }
     }
 }

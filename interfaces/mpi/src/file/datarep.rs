@@ -8,11 +8,11 @@
 //! that length ([`Datarep::in_file`]). Displacements in elements are scaled by that, and those in bytes stay, as the
 //! standard wants it (section 14.5.1).
 
-use super::memory::Memory;
-use crate::abi::{BYTE, Callback, MAX_DATAREP_STRING};
-use crate::datatype::{Combiner, Contents, Datatype, Distribution, Order, Width};
+use super::memory::FileMemory;
+use crate::abi::{BYTE, CountCallback, MAX_DATAREP_STRING};
+use crate::datatype::{ArrayOrder, Combiner, ConstructorForm, Contents, Datatype, Distribution};
 use crate::error::{Class, Error, Result};
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use crate::program;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,8 @@ pub enum Datarep {
 pub struct Registered {
     name: String,
     /// Address 0: what is in the file is what is in memory.
-    read: Callback,
-    write: Callback,
+    read: CountCallback,
+    write: CountCallback,
     extent: usize,
     extra: usize,
 }
@@ -49,7 +49,13 @@ type ConvertFn = unsafe extern "C" fn(*mut c_void, usize, i32, *mut c_void, i64,
 type ConvertWideFn = unsafe extern "C" fn(*mut c_void, usize, i64, *mut c_void, i64, *mut c_void) -> i32;
 
 /// Adds a representation.
-pub fn register(name: String, read: Callback, write: Callback, extent: usize, extra: *mut c_void) -> Result<()> {
+pub fn register(
+    name: String,
+    read: CountCallback,
+    write: CountCallback,
+    extent: usize,
+    extra: *mut c_void,
+) -> Result<()> {
     if name.is_empty() || name.len() >= MAX_DATAREP_STRING as usize {
         let detail = format!("datarep has {} bytes, allowed are 1 to {}", name.len(), MAX_DATAREP_STRING - 1);
         return Err(Error::new(Class::Arg, detail));
@@ -115,7 +121,7 @@ impl Datarep {
     }
 
     /// Bytes that `memory` makes in the file.
-    pub fn bytes_of(&self, memory: &Memory) -> Result<u64> {
+    pub fn bytes_of(&self, memory: &FileMemory) -> Result<u64> {
         if self.is_plain() {
             return Ok(memory.bytes);
         }
@@ -128,7 +134,7 @@ impl Datarep {
     ///
     /// # Safety
     /// The functions of a registered representation do what the standard says.
-    pub unsafe fn encode(&self, memory: &Memory) -> Result<Vec<u8>> {
+    pub unsafe fn encode(&self, memory: &FileMemory) -> Result<Vec<u8>> {
         let bytes = self.bytes_of(memory)?;
         let mut data = zeroed(bytes)?;
         // SAFETY: the buffer of the memory, and the caller's promise.
@@ -152,7 +158,7 @@ impl Datarep {
     ///
     /// # Safety
     /// As [`Self::encode`].
-    pub unsafe fn decode(&self, memory: &Memory, data: &mut [u8]) -> Result<u64> {
+    pub unsafe fn decode(&self, memory: &FileMemory, data: &mut [u8]) -> Result<u64> {
         // SAFETY: the buffer of the memory, and the caller's promise.
         unsafe {
             match self {
@@ -172,7 +178,7 @@ impl Datarep {
     }
 
     /// Copies as is where the program gave no function for it, which is possible if lengths are equal.
-    fn copied(&self, memory: &Memory, copy: impl FnOnce(u64, usize)) -> Result<()> {
+    fn copied(&self, memory: &FileMemory, copy: impl FnOnce(u64, usize)) -> Result<()> {
         if self.bytes_of(memory)? != memory.bytes {
             let detail =
                 format!("datarep `{}` has other lengths than memory, but no function that converts", self.name());
@@ -200,7 +206,7 @@ impl Registered {
         // SAFETY: the program said that this is a function of this type (MPI 5.0, section 14.5.3).
         let code = unsafe {
             let function: ExtentFn = std::mem::transmute(self.extent);
-            function(program::handle(Kind::Datatype, handle), &mut extent, self.extra as *mut c_void)
+            function(program::handle(HandleKind::Datatype, handle), &mut extent, self.extra as *mut c_void)
         };
         if code != 0 || extent < 0 {
             let detail = format!(
@@ -214,10 +220,17 @@ impl Registered {
 
     /// # Safety
     /// The function is the program's and does what the standard says.
-    unsafe fn convert(&self, by: Callback, which: &str, memory: &Memory, count: i64, data: &mut [u8]) -> Result<()> {
+    unsafe fn convert(
+        &self,
+        by: CountCallback,
+        which: &str,
+        memory: &FileMemory,
+        count: i64,
+        data: &mut [u8],
+    ) -> Result<()> {
         let (user, extra) = (memory.base().cast::<c_void>(), self.extra as *mut c_void);
         let each = if count == 0 { 0 } else { data.len() / count as usize };
-        let handle = program::handle(Kind::Datatype, memory.handle);
+        let handle = program::handle(HandleKind::Datatype, memory.handle);
         let mut position = 0;
         while position < count {
             let now = if by.wide { count } else { (count - position).min(i64::from(i32::MAX)) };
@@ -244,7 +257,7 @@ impl Registered {
 
 /// The same constructors over predefined types of other lengths.
 fn rebuilt(datatype: &Datatype, length: &dyn Fn(&Datatype) -> Result<i64>) -> Result<Datatype> {
-    use Width::Count;
+    use ConstructorForm::Count;
     if datatype.named().is_some() {
         let byte = Datatype::predefined(BYTE).expect("bytes are predefined");
         return Datatype::contiguous(length(datatype)?, byte, Count);
@@ -269,14 +282,14 @@ fn rebuilt(datatype: &Datatype, length: &dyn Fn(&Datatype) -> Result<i64>) -> Re
         Combiner::Subarray => {
             let dims = n[0] as usize;
             let part = |which: usize| list(1 + which * dims, n[0]);
-            Datatype::subarray(part(0), part(1), part(2), Order::from_code(n[1 + 3 * dims])?, old(), Count)
+            Datatype::subarray(part(0), part(1), part(2), ArrayOrder::from_code(n[1 + 3 * dims])?, old(), Count)
         }
         Combiner::Darray => {
             let dims = n[2] as usize;
             let part = |which: usize| list(3 + which * dims, n[2]);
             let codes = part(1).iter().map(|&code| Distribution::from_code(code));
             let spread = codes.collect::<Result<Vec<_>>>()?;
-            let order = Order::from_code(n[3 + 4 * dims])?;
+            let order = ArrayOrder::from_code(n[3 + 4 * dims])?;
             Datatype::darray(n[0], n[1], part(0), &spread, part(2), part(3), order, old(), Count)
         }
         other => Err(Error::new(Class::Type, format!("a datatype made as {other} has no form in a file"))),
@@ -308,18 +321,18 @@ mod tests {
     #[test]
     fn a_long_is_shorter_in_external32_and_displacements_in_elements_follow() {
         let rep = Datarep::External32;
-        let vector = Datatype::vector(3, 2, 5, &named(LONG), Width::Int).unwrap();
+        let vector = Datatype::vector(3, 2, 5, &named(LONG), ConstructorForm::Int).unwrap();
         let there = rep.in_file(&vector).unwrap();
         assert_eq!((vector.extent(), there.size(), there.extent()), (96, 24, 48));
-        let same = Datatype::vector(3, 2, 5, &named(INT), Width::Int).unwrap();
+        let same = Datatype::vector(3, 2, 5, &named(INT), ConstructorForm::Int).unwrap();
         assert!(rep.in_file(&same).unwrap().same(&same));
     }
 
     #[test]
     fn both_forms_of_every_constructor_are_rebuilt_alike() {
         let long = named(LONG);
-        for width in [Width::Int, Width::Count] {
-            let order = Order::C;
+        for width in [ConstructorForm::Int, ConstructorForm::Count] {
+            let order = ArrayOrder::C;
             let sub = Datatype::subarray(&[4, 6], &[2, 3], &[1, 2], order, &long, width).unwrap();
             let spread = [Distribution::Block, Distribution::Cyclic];
             let dist = Datatype::darray(4, 3, &[8, 8], &spread, &[19, 2], &[2, 2], order, &long, width).unwrap();
@@ -337,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_name_is_registered_once() {
-        let nothing = Callback { at: 0, wide: false };
+        let nothing = CountCallback { at: 0, wide: false };
         let add = |name: &str| register(name.to_owned(), nothing, nothing, 1, std::ptr::null_mut());
         assert_eq!(add("external32").unwrap_err().class, Class::DupDatarep);
         assert_eq!(add(&"x".repeat(128)).unwrap_err().class, Class::Arg);

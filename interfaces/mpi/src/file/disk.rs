@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedFile {
     pub read: bool,
     pub write: bool,
     /// Make the file if there is none.
@@ -30,7 +30,7 @@ pub struct Disk {
 
 /// A byte range that nobody else has locked meanwhile; given back at its end.
 #[derive(Debug)]
-pub struct Locked<'a> {
+pub struct LockedRange<'a> {
     disk: &'a Disk,
     start: i64,
     length: i64,
@@ -40,7 +40,7 @@ pub struct Locked<'a> {
 const RESERVED: i64 = 64 << 20;
 
 impl Disk {
-    pub fn open(path: &Path, wanted: Wanted) -> io::Result<Self> {
+    pub fn open(path: &Path, wanted: WantedFile) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(wanted.read).mode(wanted.permissions);
         let mut flags = libc::O_CLOEXEC;
@@ -113,10 +113,10 @@ impl Disk {
     }
 
     /// Waits until nobody else holds a lock on the range that conflicts. Readers do not exclude each other.
-    pub fn lock(&self, start: i64, length: i64, exclusive: bool) -> io::Result<Locked<'_>> {
+    pub fn lock(&self, start: i64, length: i64, exclusive: bool) -> io::Result<LockedRange<'_>> {
         let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
         self.control(kind, start, length)?;
-        Ok(Locked { disk: self, start, length })
+        Ok(LockedRange { disk: self, start, length })
     }
 
     fn control(&self, kind: i32, start: i64, length: i64) -> io::Result<()> {
@@ -162,7 +162,7 @@ impl Disk {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedRange<'_> {
     fn drop(&mut self) {
         // Nothing can be done about a lock that does not go; it ends with the descriptor at the latest.
         let _ = self.disk.control(libc::F_UNLCK, self.start, self.length);

@@ -11,7 +11,7 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 ///
 /// SAFETY invariant MEMORY: whoever makes one promises that the elements are the program's and stay valid while it
 /// lives, writable where the access reads.
-pub struct Memory {
+pub struct FileMemory {
     base: *mut u8,
     pub count: i64,
     pub datatype: Datatype,
@@ -22,7 +22,7 @@ pub struct Memory {
     pub bytes: u64,
 }
 
-impl Memory {
+impl FileMemory {
     /// What the arguments of a call describe.
     ///
     /// # Errors

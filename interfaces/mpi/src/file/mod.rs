@@ -15,7 +15,7 @@
 //! done in the call that begins them.
 //!
 //! Invariants:
-//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`File`] is
+//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`OpenFile`] is
 //!   held (but for the lock of an atomic access, under which its reads and writes are made).
 //! - A write changes the bytes that the caller's view shows and no others.
 //! - Collective calls with an argument that is wrong on one process take part all the same, so that nobody waits for
@@ -42,41 +42,41 @@ use crate::comm::Comm;
 use crate::comm::agree;
 use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use disk::Disk;
 use hints::Hints;
-use mode::Mode;
-use pointer::Keeper;
+use mode::AccessMode;
+use pointer::PointerKeeper;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use view::View;
+use view::FileView;
 
 /// An open file. Immutable but for its state, which locks itself.
-pub struct File {
+pub struct OpenFile {
     path: PathBuf,
     disk: Disk,
-    mode: Mode,
+    mode: AccessMode,
     /// Of its own, so that its messages meet nobody else's.
     comm: Arc<Comm>,
-    state: Mutex<State>,
+    state: Mutex<FileState>,
     /// Taken by atomic accesses: locks of the file system do not keep threads of one process apart.
     turn: Mutex<()>,
     /// Whether the file lies on another machine, once it was asked.
     remote: OnceLock<bool>,
     /// The shared pointer, in the process that keeps it.
-    keeper: Option<Arc<Mutex<Keeper>>>,
+    keeper: Option<Arc<Mutex<PointerKeeper>>>,
 }
 
 /// The open files.
-static FILES: Mutex<Table<Arc<File>>> = Mutex::new(Table::new(Kind::File));
+static FILES: Mutex<HandleTable<Arc<OpenFile>>> = Mutex::new(HandleTable::new(HandleKind::File));
 
-fn files() -> MutexGuard<'static, Table<Arc<File>>> {
+fn files() -> MutexGuard<'static, HandleTable<Arc<OpenFile>>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What calls change.
-struct State {
-    view: Arc<View>,
+struct FileState {
+    view: Arc<FileView>,
     /// The individual file pointer, in etypes.
     position: i64,
     atomic: bool,
@@ -95,12 +95,12 @@ struct Split {
     bytes: u64,
 }
 
-impl File {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl OpenFile {
+    fn state(&self) -> MutexGuard<'_, FileState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn view(&self) -> Arc<View> {
+    fn view(&self) -> Arc<FileView> {
         self.state().view.clone()
     }
 
@@ -171,7 +171,7 @@ pub fn of_session(session: usize) -> Vec<(u32, usize)> {
 }
 
 /// The open file with this handle.
-pub fn of(handle: usize) -> Result<Arc<File>> {
+pub fn of(handle: usize) -> Result<Arc<OpenFile>> {
     let unknown = |mut error: Error| {
         error.detail = error.detail.replacen("file ", "fh ", 1);
         error

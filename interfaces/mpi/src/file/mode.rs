@@ -1,6 +1,6 @@
 //! Access modes (MPI 5.0, section 14.2.1).
 
-use super::disk::Wanted;
+use super::disk::WantedFile;
 use crate::abi::{
     MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL, MODE_RDONLY, MODE_RDWR, MODE_SEQUENTIAL,
     MODE_UNIQUE_OPEN, MODE_WRONLY,
@@ -9,9 +9,9 @@ use crate::error::{Class, Error, Result};
 
 /// A valid access mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mode(i32);
+pub struct AccessMode(i32);
 
-impl Mode {
+impl AccessMode {
     /// # Errors
     /// Unknown bits, and combinations that the standard forbids.
     pub fn new(bits: i32) -> Result<Self> {
@@ -75,10 +75,10 @@ impl Mode {
     }
 
     /// How the process opens the file. Only the first one creates it; the others find it then.
-    pub fn wanted(self, first: bool, permissions: u32) -> Wanted {
+    pub fn wanted(self, first: bool, permissions: u32) -> WantedFile {
         let create = first && self.creates();
         let exclusive = create && self.has(MODE_EXCL);
-        Wanted { read: self.reads(), write: self.writes(), create, exclusive, permissions }
+        WantedFile { read: self.reads(), write: self.writes(), create, exclusive, permissions }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
             (MODE_RDWR | MODE_SEQUENTIAL, "MPI_MODE_SEQUENTIAL"),
             (MODE_RDWR | 1 << 20, "no MPI_MODE"),
         ] {
-            let error = Mode::new(bits).unwrap_err();
+            let error = AccessMode::new(bits).unwrap_err();
             assert_eq!(error.class, Class::Amode);
             assert!(error.detail.contains(reason), "{}", error.detail);
         }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn only_the_first_process_creates() {
-        let mode = Mode::new(MODE_WRONLY | MODE_CREATE | MODE_EXCL).unwrap();
+        let mode = AccessMode::new(MODE_WRONLY | MODE_CREATE | MODE_EXCL).unwrap();
         let (first, other) = (mode.wanted(true, 0o600), mode.wanted(false, 0o600));
         assert!(first.create && first.exclusive && !other.create && !other.exclusive);
         assert!(first.write && !first.read);

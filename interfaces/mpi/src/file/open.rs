@@ -5,12 +5,12 @@
 use super::datarep::Datarep;
 use super::disk::Disk;
 use super::hints::Hints;
-use super::mode::Mode;
-use super::view::View;
-use super::{File, State, fault, pointer};
+use super::mode::AccessMode;
+use super::view::FileView;
+use super::{FileState, OpenFile, fault, pointer};
 use crate::abi::BYTE;
 use crate::comm::agree::agree;
-use crate::comm::{Comm, Draft, create};
+use crate::comm::{Comm, CommDraft, create};
 use crate::datatype::Datatype;
 use crate::errhandler;
 use crate::error::{Class, Error, Result};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// process fails in all.
 pub fn open(parent: &Comm, path: Result<PathBuf>, amode: i32, info: Result<Info>) -> Result<usize> {
     const CALL: &str = "MPI_File_open";
-    let asked = path.and_then(|path| Ok((Mode::new(amode).map_err(|error| about(&path, error))?, info?, path)));
+    let asked = path.and_then(|path| Ok((AccessMode::new(amode).map_err(|error| about(&path, error))?, info?, path)));
     let context = meet(CALL, parent, amode, asked.as_ref().err());
     let (mode, info, path) = asked?;
     let context = context.map_err(|error| about(&path, error))?;
@@ -63,7 +63,8 @@ fn meet(call: &'static str, parent: &Comm, amode: i32, wrong: Option<&Error>) ->
 
 /// A communicator for the file alone.
 fn own_comm(parent: &Comm, path: &Path, context: u32) -> Arc<Comm> {
-    let draft = Draft { name: format!("file {}", path.display()), ..Draft::from_parent(parent.local.clone(), parent) };
+    let draft =
+        CommDraft { name: format!("file {}", path.display()), ..CommDraft::from_parent(parent.local.clone(), parent) };
     let mut world = WORLD.enter();
     let handle = create::insert(&mut world, draft, context);
     world.comm(handle).expect("it was just made").clone()
@@ -76,7 +77,13 @@ fn release(comm: &Comm) {
 }
 
 /// The first process opens the file, and creates it if so; the others follow if that went well.
-fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, hints: Hints) -> Result<File> {
+fn open_together(
+    call: &'static str,
+    comm: &Arc<Comm>,
+    path: &Path,
+    mode: AccessMode,
+    hints: Hints,
+) -> Result<OpenFile> {
     let first = comm.rank == 0;
     let open = || {
         let wanted = mode.wanted(first, hints.permissions);
@@ -95,8 +102,8 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
     report(call, comm, path, mine.as_ref().err())?;
     let (disk, size) = mine?;
     let byte = || Datatype::predefined(BYTE).expect("bytes are predefined").clone();
-    let state = State {
-        view: Arc::new(View::new(0, byte(), byte(), Datarep::Native)?),
+    let state = FileState {
+        view: Arc::new(FileView::new(0, byte(), byte(), Datarep::Native)?),
         position: if mode.begins_at_the_end() { size as i64 } else { 0 },
         atomic: false,
         hints,
@@ -107,7 +114,7 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
     // The program may go elsewhere before the file is deleted at its close.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let keeper = pointer::open(&mut WORLD.enter(), comm.context, comm.rank);
-    let file = File { path, disk, mode, comm: comm.clone(), state, turn, remote, keeper };
+    let file = OpenFile { path, disk, mode, comm: comm.clone(), state, turn, remote, keeper };
     if mode.begins_at_the_end() {
         file.set_kept_pointer(size as i64);
     }
@@ -133,7 +140,7 @@ fn report(call: &'static str, comm: &Comm, path: &Path, error: Option<&Error>) -
     }
 }
 
-fn insert(file: File) -> usize {
+fn insert(file: OpenFile) -> usize {
     super::files().insert(Arc::new(file))
 }
 

@@ -3,7 +3,7 @@
 //! The first of them keeps it; the others ask it by a message and get the old value back (decision 19). A question is
 //! answered by whatever moves the keeper's progress on, so by any call in which it waits.
 
-use super::File;
+use super::OpenFile;
 use crate::comm::agree::wait;
 use crate::error::Result;
 use crate::failure::lost_class;
@@ -16,7 +16,7 @@ const QUESTION: i32 = 1;
 const ANSWER: i32 = 2;
 
 /// The pointer in the process that keeps it. Memory of messages under way does not move.
-pub struct Keeper {
+pub struct PointerKeeper {
     context: u32,
     value: i64,
     /// What a process wants to add.
@@ -27,7 +27,7 @@ pub struct Keeper {
     is_over: bool,
 }
 
-impl Keeper {
+impl PointerKeeper {
     fn new(context: u32, endpoint: &mut Endpoint) -> Self {
         let mut question = Box::new(0);
         let asked = ask_next(context, &mut question, endpoint);
@@ -76,7 +76,7 @@ fn ask_next(context: u32, question: &mut Box<i64>, endpoint: &mut Endpoint) -> R
 }
 
 /// Answers the questions that have come, until the file is closed.
-struct Answering(Arc<Mutex<Keeper>>);
+struct Answering(Arc<Mutex<PointerKeeper>>);
 
 impl Task for Answering {
     fn advance(&mut self, world: &mut World) -> bool {
@@ -88,28 +88,28 @@ impl Task for Answering {
     }
 }
 
-fn lock(keeper: &Mutex<Keeper>) -> MutexGuard<'_, Keeper> {
+fn lock(keeper: &Mutex<PointerKeeper>) -> MutexGuard<'_, PointerKeeper> {
     keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Begins to keep the pointer of a file that is being opened, if that is this process's part.
-pub fn open(world: &mut World, context: u32, rank: u32) -> Option<Arc<Mutex<Keeper>>> {
+pub fn open(world: &mut World, context: u32, rank: u32) -> Option<Arc<Mutex<PointerKeeper>>> {
     (rank == 0).then(|| {
-        let keeper = Arc::new(Mutex::new(Keeper::new(context, &mut world.endpoint)));
+        let keeper = Arc::new(Mutex::new(PointerKeeper::new(context, &mut world.endpoint)));
         world.add(Box::new(Answering(keeper.clone())));
         keeper
     })
 }
 
 /// Ends with the file.
-pub fn close(file: &File) {
+pub fn close(file: &OpenFile) {
     let Some(keeper) = &file.keeper else { return };
     // The monitor first: a progress pass takes the two in this order.
     let (mut world, mut keeper) = (WORLD.enter(), lock(keeper));
     keeper.end(&mut world.endpoint);
 }
 
-impl File {
+impl OpenFile {
     /// Adds to the shared pointer; answers what it was, in etypes.
     pub fn add_to_shared(&self, call: &'static str, amount: i64) -> Result<i64> {
         if let Some(keeper) = &self.keeper {

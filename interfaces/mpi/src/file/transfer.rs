@@ -3,10 +3,10 @@
 //! Writes touch the bytes of the view and no others: holes are never read and written back, since another process may
 //! write there meanwhile. Reads may take small holes with them, which costs less than many calls and changes nothing.
 
-use super::disk::{Disk, Locked};
+use super::disk::{Disk, LockedRange};
 use super::fault;
-use super::memory::Memory;
-use super::view::{Piece, View};
+use super::memory::FileMemory;
+use super::view::{FilePiece, FileView};
 use crate::error::Result;
 use crate::world::WORLD;
 use std::path::Path;
@@ -22,16 +22,16 @@ const SIEVE: u64 = 256 << 10;
 
 /// A file as the transfers see it.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct FileTarget<'a> {
     pub disk: &'a Disk,
     pub path: &'a Path,
     /// Each access excludes others of the same bytes.
     pub atomic: bool,
 }
 
-impl Target<'_> {
+impl FileTarget<'_> {
     /// For an atomic access the lock over all that it touches.
-    fn lock(&self, view: &View, at: u64, bytes: u64, exclusive: bool) -> Result<Option<Locked<'_>>> {
+    fn lock(&self, view: &FileView, at: u64, bytes: u64, exclusive: bool) -> Result<Option<LockedRange<'_>>> {
         if !self.atomic || bytes == 0 {
             return Ok(None);
         }
@@ -43,12 +43,12 @@ impl Target<'_> {
     }
 }
 
-fn window(view: &View, memory: &Memory) -> u64 {
+fn window(view: &FileView, memory: &FileMemory) -> u64 {
     if view.is_dense() && memory.run().is_some() { LONG_WINDOW } else { WINDOW }
 }
 
 /// Writes all of `memory` from byte `at` of the stream on.
-pub fn write(target: Target, view: &View, at: u64, memory: &Memory) -> Result<()> {
+pub fn write(target: FileTarget, view: &FileView, at: u64, memory: &FileMemory) -> Result<()> {
     let _lock = target.lock(view, at, memory.bytes, true)?;
     let (mut scratch, mut pieces) = (Vec::new(), Vec::new());
     let mut done = 0;
@@ -68,7 +68,7 @@ pub fn write(target: Target, view: &View, at: u64, memory: &Memory) -> Result<()
 }
 
 /// Reads into `memory` from byte `at` of the stream on; answers how many bytes there were before the file's end.
-pub fn read(target: Target, view: &View, at: u64, memory: &Memory) -> Result<u64> {
+pub fn read(target: FileTarget, view: &FileView, at: u64, memory: &FileMemory) -> Result<u64> {
     let _lock = target.lock(view, at, memory.bytes, false)?;
     let (mut scratch, mut sieve, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
     let mut done = 0;
@@ -96,14 +96,14 @@ pub fn read(target: Target, view: &View, at: u64, memory: &Memory) -> Result<u64
 
 /// Other ranks may wait for this one: a long access looks after them now and then. Not under a lock, since the
 /// program's operations may run meanwhile.
-fn attend(target: Target, goes_on: bool) {
+fn attend(target: FileTarget, goes_on: bool) {
     if goes_on && !target.atomic {
         WORLD.poll();
     }
 }
 
 /// Reads the pieces one behind the other into `room`; answers how many bytes there were before the file's end.
-pub fn fetch(target: Target, pieces: &[Piece], room: &mut [u8], sieve: &mut Vec<u8>) -> Result<u64> {
+pub fn fetch(target: FileTarget, pieces: &[FilePiece], room: &mut [u8], sieve: &mut Vec<u8>) -> Result<u64> {
     let read = |data: &mut [u8], offset| {
         target.disk.read(data, offset).map_err(|error| fault::of("reading", target.path, &error))
     };
@@ -129,8 +129,8 @@ pub fn fetch(target: Target, pieces: &[Piece], room: &mut [u8], sieve: &mut Vec<
 }
 
 /// How many of the pieces, which there are, are read in one call.
-fn together(pieces: &[Piece]) -> usize {
-    let near = |pair: &[Piece]| {
+fn together(pieces: &[FilePiece]) -> usize {
+    let near = |pair: &[FilePiece]| {
         let hole = pair[1].offset.checked_sub(pair[0].end());
         hole.is_some_and(|hole| hole < HOLE) && pair[1].end() - pieces[0].offset <= SIEVE
     };
@@ -138,7 +138,7 @@ fn together(pieces: &[Piece]) -> usize {
 }
 
 /// Copies the pieces out of `data`, which lies at `first` in the file, as far as it goes.
-fn pick(pieces: &[Piece], first: u64, data: &[u8], room: &mut [u8]) -> u64 {
+fn pick(pieces: &[FilePiece], first: u64, data: &[u8], room: &mut [u8]) -> u64 {
     let mut filled = 0;
     for piece in pieces {
         let start = ((piece.offset - first) as usize).min(data.len());

@@ -11,12 +11,12 @@ use std::ptr::null;
 
 /// Neighbouring bytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FilePiece {
     pub offset: u64,
     pub bytes: u64,
 }
 
-impl Piece {
+impl FilePiece {
     pub fn end(self) -> u64 {
         self.offset + self.bytes
     }
@@ -24,7 +24,7 @@ impl Piece {
 
 /// A view as it was set, and the forms that its types have in the file.
 #[derive(Debug)]
-pub struct View {
+pub struct FileView {
     pub displacement: i64,
     /// As the program gave them.
     pub etype: Datatype,
@@ -44,13 +44,13 @@ pub struct View {
 }
 
 /// How the pieces of a datatype lie.
-struct Order {
+struct PieceOrder {
     overlaps: bool,
     /// They, and those of copies one behind the other, go forwards only.
     is_sorted: bool,
 }
 
-impl View {
+impl FileView {
     /// # Errors
     /// A filetype that is not made of whole etypes, or goes backwards, or begins before the displacement.
     pub fn new(displacement: i64, etype: Datatype, filetype: Datatype, datarep: Datarep) -> Result<Self> {
@@ -62,7 +62,7 @@ impl View {
             let (tile, unit) = (tile.size(), in_file.size());
             return Err(arg(format!("filetype has {tile} bytes of data, which are no whole etypes of {unit}")));
         }
-        let Order { overlaps, is_sorted } = check_order("filetype", &tile)?;
+        let PieceOrder { overlaps, is_sorted } = check_order("filetype", &tile)?;
         let overlaps = overlaps || check_order("etype", &in_file)?.overlaps;
         let first = tile.contiguous_span(2).map(|(first, _)| first);
         let dense = first.and_then(|first| displacement.checked_add(first));
@@ -123,20 +123,20 @@ impl View {
 
     /// The pieces of the file that bytes `at .. at + bytes` of the stream lie in, in their order; neighbours are
     /// joined.
-    pub fn pieces(&self, at: u64, bytes: u64, pieces: &mut Vec<Piece>) -> Result<()> {
+    pub fn pieces(&self, at: u64, bytes: u64, pieces: &mut Vec<FilePiece>) -> Result<()> {
         pieces.clear();
         if bytes == 0 {
             return Ok(());
         }
         self.check_end(at, bytes)?;
         if let Some(first) = self.dense {
-            pieces.push(Piece { offset: first as u64 + at, bytes });
+            pieces.push(FilePiece { offset: first as u64 + at, bytes });
             return Ok(());
         }
         let tiles = (at + bytes).div_ceil(self.tile.size() as u64);
         let displacement = self.displacement as u64;
         self.tile.visit_runs(null(), tiles as i64, at, bytes as usize, |run, length| {
-            let piece = Piece { offset: (run as u64).wrapping_add(displacement), bytes: length as u64 };
+            let piece = FilePiece { offset: (run as u64).wrapping_add(displacement), bytes: length as u64 };
             match pieces.last_mut() {
                 Some(last) if last.end() == piece.offset => last.bytes += piece.bytes,
                 _ => pieces.push(piece),
@@ -197,9 +197,9 @@ fn arg(detail: String) -> Error {
 
 /// Data of a filetype begins at or behind the displacement, and its pieces never go backwards (MPI 5.0, section
 /// 14.1.1).
-fn check_order(argument: &str, tile: &Datatype) -> Result<Order> {
+fn check_order(argument: &str, tile: &Datatype) -> Result<PieceOrder> {
     if tile.contiguous_span(2).is_some_and(|(first, _)| first >= 0) {
-        return Ok(Order { overlaps: false, is_sorted: true });
+        return Ok(PieceOrder { overlaps: false, is_sorted: true });
     }
     let (mut first, mut start, mut end) = (None, 0i64, 0i64);
     let (mut wrong, mut overlaps) = (None, false);
@@ -218,7 +218,7 @@ fn check_order(argument: &str, tile: &Datatype) -> Result<Order> {
         Some(run) if run < 0 => refuse(format!("has data at the negative displacement {run}")),
         Some(run) => refuse(format!("goes backwards to the displacement {run}; displacements must not decrease")),
         None if tile.extent() < 0 => refuse(format!("has the extent {}, which is negative", tile.extent())),
-        None => Ok(Order { overlaps, is_sorted: !overlaps && next >= end }),
+        None => Ok(PieceOrder { overlaps, is_sorted: !overlaps && next >= end }),
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) const KIND_SHIFT: u32 = INDEX_BITS + GENERATION_BITS;
 /// What a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum HandleKind {
     Comm = 1,
     Group,
     Datatype,
@@ -26,7 +26,7 @@ pub enum Kind {
     Keyval,
 }
 
-impl Kind {
+impl HandleKind {
     /// The null handle, which is also the first code of the kind's predefined range.
     pub const fn null(self) -> usize {
         self.facts().0

@@ -3,7 +3,7 @@
 use super::{copy_of, infos, insert};
 use crate::abi::{INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, gives, store_string, text_of};
 use crate::error::{Class, Error, Result, Unit};
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use std::ffi::{c_char, c_void};
 
 /// A key as the program gave it.
@@ -19,7 +19,7 @@ unsafe fn key_of(key: *const c_char) -> Result<String> {
 
 /// The object to read; the null handle is not one.
 fn readable(handle: usize) -> Result<super::Info> {
-    if handle == INFO_NULL { Err(Kind::Info.unknown("info", handle)) } else { copy_of(handle) }
+    if handle == INFO_NULL { Err(HandleKind::Info.unknown("info", handle)) } else { copy_of(handle) }
 }
 
 /// Refuses to change the predefined object.

@@ -1,29 +1,29 @@
 //! Bodies of the functions on reduction operations.
 
-use super::{Elements, Function, Op, Predefined};
-use crate::abi::{Callback, Described, IN_PLACE, OP_NULL};
+use super::{Elements, Op, PredefinedOperation, UserFunction};
+use crate::abi::{CountCallback, Described, IN_PLACE, OP_NULL};
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::world::WORLD;
 use std::ffi::c_void;
 
 /// Puts the predefined operations in their places.
-pub(crate) fn define_predefined(ops: &mut Table<Op>) {
-    for op in Predefined::ALL {
+pub(crate) fn define_predefined(ops: &mut HandleTable<Op>) {
+    for op in PredefinedOperation::ALL {
         ops.define(op as usize, Op::Predefined(op));
     }
 }
 
-pub unsafe fn create(function: Callback, commute: i32) -> Result<usize> {
+pub unsafe fn create(function: CountCallback, commute: i32) -> Result<usize> {
     if function.at == 0 {
         return Err(Error::new(Class::Arg, "user_fn is a null pointer"));
     }
     // SAFETY: the program says that this is a function of this type (MPI 5.0, section 6.9.5).
     let function = unsafe {
         if function.wide {
-            Function::Large(std::mem::transmute::<usize, super::UserFnLarge>(function.at))
+            UserFunction::Large(std::mem::transmute::<usize, super::UserFnLarge>(function.at))
         } else {
-            Function::Int(std::mem::transmute::<usize, super::UserFn>(function.at))
+            UserFunction::Int(std::mem::transmute::<usize, super::UserFn>(function.at))
         }
     };
     let handle = WORLD.enter().ops.insert(Op::User { function, commute: commute != 0 });

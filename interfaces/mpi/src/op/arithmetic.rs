@@ -7,7 +7,7 @@ pub(super) trait Number: Copy {
 }
 
 /// Numbers with an order. Where it has no answer (a NaN) the right operand stands.
-pub(super) trait Ordered: Copy {
+pub(super) trait OrderedNumber: Copy {
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
 }
@@ -29,7 +29,7 @@ macro_rules! integers {
             #[inline(always)]
             fn prod(self, other: Self) -> Self { self.wrapping_mul(other) }
         }
-        impl Ordered for $int {
+        impl OrderedNumber for $int {
             #[inline(always)]
             fn min(self, other: Self) -> Self { if other < self { other } else { self } }
             #[inline(always)]
@@ -58,7 +58,7 @@ macro_rules! floats {
             #[inline(always)]
             fn prod(self, other: Self) -> Self { self * other }
         }
-        impl Ordered for $float {
+        impl OrderedNumber for $float {
             #[inline(always)]
             fn min(self, other: Self) -> Self { if self < other { self } else { other } }
             #[inline(always)]

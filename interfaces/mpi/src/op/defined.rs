@@ -2,15 +2,15 @@
 
 use super::kernels;
 use super::pairs;
-use super::predefined::Predefined::{self, *};
-use crate::datatype::Group::{self, *};
-use crate::datatype::{Datatype, Named};
+use super::predefined::PredefinedOperation::{self, *};
+use crate::datatype::TypeGroup::{self, *};
+use crate::datatype::{Datatype, NamedType};
 use crate::error::{Class, Error, Result};
 use weft_collective::run::Kernel;
 
-impl Predefined {
+impl PredefinedOperation {
     /// The groups of types that it is defined for (MPI 5.0, section 6.9.2).
-    fn groups(self) -> &'static [Group] {
+    fn groups(self) -> &'static [TypeGroup] {
         match self {
             Min | Max => &[CInteger, FortranInteger, Floating, MultiLanguage],
             Sum | Prod => &[CInteger, FortranInteger, Floating, Complex, MultiLanguage],
@@ -36,7 +36,7 @@ impl Predefined {
         found.and_then(|named| self.kernel_for(named)).ok_or_else(|| self.refusal(datatype))
     }
 
-    fn kernel_for(self, named: &Named) -> Option<Kernel> {
+    fn kernel_for(self, named: &NamedType) -> Option<Kernel> {
         match (self, named.scalars) {
             (_, []) => None,
             (NoOp, scalars) => Some(kernels::keep(scalars)),
@@ -66,7 +66,7 @@ impl Predefined {
     }
 }
 
-fn group_name(group: Group) -> &'static str {
+fn group_name(group: TypeGroup) -> &'static str {
     match group {
         CInteger => "C integers",
         FortranInteger => "Fortran integers",

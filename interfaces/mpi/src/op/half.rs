@@ -1,7 +1,7 @@
 //! Real numbers of two bytes (binary16), which this compiler has no type for. Calculated as floats and rounded once: a float
 //! has more than twice as many digits, so sums and products are those that two-byte arithmetic gives.
 
-use super::arithmetic::{Number, Ordered};
+use super::arithmetic::{Number, OrderedNumber};
 
 /// The bits of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Number for Half {
     }
 }
 
-impl Ordered for Half {
+impl OrderedNumber for Half {
     #[inline]
     fn min(self, other: Self) -> Self {
         if self.widen() < other.widen() { self } else { other }
@@ -114,6 +114,6 @@ mod tests {
     fn sums_products_and_extremes() {
         let (two, three) = (Half::nearest(2.0), Half::nearest(3.0));
         assert_eq!([two.sum(three).widen(), two.prod(three).widen()], [5.0, 6.0]);
-        assert_eq!([Ordered::min(two, three), Ordered::max(two, three)], [two, three]);
+        assert_eq!([OrderedNumber::min(two, three), OrderedNumber::max(two, three)], [two, three]);
     }
 }

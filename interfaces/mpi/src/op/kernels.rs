@@ -1,9 +1,9 @@
 //! The loops: `out[i] = a[i] op b[i]` over unaligned memory, one instance per operation and representation, plain enough for
 //! the compiler to vectorise.
 
-use super::arithmetic::{Bits, Complex, Number, Ordered};
+use super::arithmetic::{Bits, Complex, Number, OrderedNumber};
 use super::half::Half;
-use super::predefined::Predefined;
+use super::predefined::PredefinedOperation;
 #[cfg(target_arch = "x86_64")]
 use super::x87;
 use crate::datatype::Scalar;
@@ -39,7 +39,7 @@ macro_rules! kernels {
 }
 
 kernels! { Number: sum = T::sum; prod = T::prod; }
-kernels! { Ordered: min = T::min; max = T::max; }
+kernels! { OrderedNumber: min = T::min; max = T::max; }
 kernels! { Bits:
     band = T::and;
     bor = T::or;
@@ -50,7 +50,7 @@ kernels! { Bits:
 }
 
 /// The kernel of an operation on single numbers, or none when it is not defined for them.
-pub(super) fn scalar(op: Predefined, scalar: Scalar) -> Option<Kernel> {
+pub(super) fn scalar(op: PredefinedOperation, scalar: Scalar) -> Option<Kernel> {
     match scalar {
         Scalar::I8 | Scalar::Char => integer::<i8>(op),
         Scalar::U8 => integer::<u8>(op),
@@ -77,34 +77,34 @@ pub(super) fn scalar(op: Predefined, scalar: Scalar) -> Option<Kernel> {
     }
 }
 
-fn integer<T: Number + Ordered + Bits>(op: Predefined) -> Option<Kernel> {
+fn integer<T: Number + OrderedNumber + Bits>(op: PredefinedOperation) -> Option<Kernel> {
     number::<T>(op).or_else(|| ordered::<T>(op)).or_else(|| bits::<T>(op))
 }
 
-fn number<T: Number>(op: Predefined) -> Option<Kernel> {
+fn number<T: Number>(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Sum => Some(sum::<T>),
-        Predefined::Prod => Some(prod::<T>),
+        PredefinedOperation::Sum => Some(sum::<T>),
+        PredefinedOperation::Prod => Some(prod::<T>),
         _ => None,
     }
 }
 
-fn ordered<T: Ordered>(op: Predefined) -> Option<Kernel> {
+fn ordered<T: OrderedNumber>(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Min => Some(min::<T>),
-        Predefined::Max => Some(max::<T>),
+        PredefinedOperation::Min => Some(min::<T>),
+        PredefinedOperation::Max => Some(max::<T>),
         _ => None,
     }
 }
 
-fn bits<T: Bits>(op: Predefined) -> Option<Kernel> {
+fn bits<T: Bits>(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Band => Some(band::<T>),
-        Predefined::Bor => Some(bor::<T>),
-        Predefined::Bxor => Some(bxor::<T>),
-        Predefined::Land => Some(land::<T>),
-        Predefined::Lor => Some(lor::<T>),
-        Predefined::Lxor => Some(lxor::<T>),
+        PredefinedOperation::Band => Some(band::<T>),
+        PredefinedOperation::Bor => Some(bor::<T>),
+        PredefinedOperation::Bxor => Some(bxor::<T>),
+        PredefinedOperation::Land => Some(land::<T>),
+        PredefinedOperation::Lor => Some(lor::<T>),
+        PredefinedOperation::Lxor => Some(lxor::<T>),
         _ => None,
     }
 }

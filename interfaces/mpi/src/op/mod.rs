@@ -20,7 +20,7 @@ mod tests;
 
 use std::ffi::c_void;
 
-pub use predefined::Predefined;
+pub use predefined::PredefinedOperation;
 pub use weft_collective::run::Kernel;
 
 use crate::datatype::Datatype;
@@ -34,7 +34,7 @@ pub type UserFnLarge = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, 
 
 /// The program's function.
 #[derive(Clone, Copy, Debug)]
-pub enum Function {
+pub enum UserFunction {
     Int(UserFn),
     Large(UserFnLarge),
 }
@@ -42,8 +42,8 @@ pub enum Function {
 /// A reduction operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    Predefined(Predefined),
-    User { function: Function, commute: bool },
+    Predefined(PredefinedOperation),
+    User { function: UserFunction, commute: bool },
 }
 
 /// The elements of a reduction.
@@ -59,7 +59,7 @@ impl Op {
     /// Whether the order of operands may be changed.
     pub fn is_commutative(&self) -> bool {
         match self {
-            Self::Predefined(op) => !matches!(op, Predefined::Replace | Predefined::NoOp),
+            Self::Predefined(op) => !matches!(op, PredefinedOperation::Replace | PredefinedOperation::NoOp),
             Self::User { commute, .. } => *commute,
         }
     }
@@ -91,14 +91,14 @@ impl Op {
     }
 }
 
-impl Function {
+impl UserFunction {
     /// Calls the program's function, in pieces if its length argument is too narrow.
     ///
     /// # Safety
     /// As [`Op::reduce`].
     unsafe fn call(self, input: *const u8, inout: *mut u8, elements: Elements<'_>) -> Result<()> {
         let Elements { count, datatype, handle } = elements;
-        let mut handle = crate::program::handle(crate::handle::Kind::Datatype, handle);
+        let mut handle = crate::program::handle(crate::handle::HandleKind::Datatype, handle);
         let mut done = 0;
         while done < count {
             let offset = done.wrapping_mul(datatype.extent()) as isize;

@@ -1,6 +1,6 @@
 //! Minimum and maximum with location (MPI 5.0, section 6.9.4): of equal values the lower index wins.
 
-use super::predefined::Predefined;
+use super::predefined::PredefinedOperation;
 #[cfg(target_arch = "x86_64")]
 use super::x87;
 use crate::datatype::Scalar;
@@ -9,13 +9,13 @@ use weft_collective::run::Kernel;
 /// A value and its index, laid out as the C struct.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Pair<V, I> {
+struct IndexedPair<V, I> {
     value: V,
     index: I,
 }
 
 /// The kernel for a pair type, or none when there is no such type.
-pub(super) fn kernel(op: Predefined, value: Scalar, index: Scalar) -> Option<Kernel> {
+pub(super) fn kernel(op: PredefinedOperation, value: Scalar, index: Scalar) -> Option<Kernel> {
     match (value, index) {
         (Scalar::F32, Scalar::I32) => located::<f32, i32>(op),
         (Scalar::F64, Scalar::I32) => located::<f64, i32>(op),
@@ -30,10 +30,10 @@ pub(super) fn kernel(op: Predefined, value: Scalar, index: Scalar) -> Option<Ker
     }
 }
 
-fn located<V: Copy + PartialOrd, I: Copy + PartialOrd>(op: Predefined) -> Option<Kernel> {
+fn located<V: Copy + PartialOrd, I: Copy + PartialOrd>(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Minloc => Some(minloc::<V, I>),
-        Predefined::Maxloc => Some(maxloc::<V, I>),
+        PredefinedOperation::Minloc => Some(minloc::<V, I>),
+        PredefinedOperation::Maxloc => Some(maxloc::<V, I>),
         _ => None,
     }
 }
@@ -65,11 +65,11 @@ unsafe fn locate<V: Copy + PartialOrd, I: Copy + PartialOrd>(
     count: usize,
     wins: impl Fn(V, V) -> bool,
 ) {
-    let (a, b, out) = (a.cast::<Pair<V, I>>(), b.cast::<Pair<V, I>>(), out.cast::<Pair<V, I>>());
+    let (a, b, out) = (a.cast::<IndexedPair<V, I>>(), b.cast::<IndexedPair<V, I>>(), out.cast::<IndexedPair<V, I>>());
     for at in 0..count {
         // SAFETY: the caller's; fields are read and written wherever the program has put them.
         unsafe {
-            let read = |from: *const Pair<V, I>| {
+            let read = |from: *const IndexedPair<V, I>| {
                 ((&raw const (*from).value).read_unaligned(), (&raw const (*from).index).read_unaligned())
             };
             let ((left, left_index), (right, right_index)) = (read(a.add(at)), read(b.add(at)));

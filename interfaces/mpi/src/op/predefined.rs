@@ -3,7 +3,7 @@
 /// A predefined operation, with the numeric value of its handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Predefined {
+pub enum PredefinedOperation {
     Sum = 0x21,
     Min = 0x22,
     Max = 0x23,
@@ -20,9 +20,9 @@ pub enum Predefined {
     NoOp = 0x3d,
 }
 
-use Predefined::*;
+use PredefinedOperation::*;
 
-impl Predefined {
+impl PredefinedOperation {
     pub const ALL: [Self; 14] = [Sum, Min, Max, Prod, Band, Bor, Bxor, Land, Lor, Lxor, Minloc, Maxloc, Replace, NoOp];
 
     /// The operation with this handle code; none for the null handle and for numbers that are no operation.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn run(op: Predefined, code: usize, a: &[u8], b: &[u8]) -> Vec<u8> {
+fn run(op: PredefinedOperation, code: usize, a: &[u8], b: &[u8]) -> Vec<u8> {
     let datatype = Datatype::predefined(code).expect("a predefined type");
     let count = (a.len() as i64) / datatype.extent();
     let mut out = b.to_vec();
@@ -24,7 +24,7 @@ fn long_double_is_subtracted_the_right_way_round_in_complex_products() {
     let (one, two) = (number(0x3fff), number(0x4000));
     // (2 + i) * (2 + i) = 3 + 4i
     let a = [two, one].concat();
-    let out = run(Predefined::Prod, 0x224, &a, &a);
+    let out = run(PredefinedOperation::Prod, 0x224, &a, &a);
     let mut three = number(0x4000);
     three[7] = 0xc0;
     assert_eq!(out[..10], three[..10]);
@@ -34,5 +34,5 @@ fn long_double_is_subtracted_the_right_way_round_in_complex_products() {
 #[test]
 fn sum_of_doubles_adds() {
     let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-    assert_eq!(run(Predefined::Sum, 0x214, &bytes(&[1.0, 2.0]), &bytes(&[0.5, 8.0])), bytes(&[1.5, 10.0]));
+    assert_eq!(run(PredefinedOperation::Sum, 0x214, &bytes(&[1.0, 2.0]), &bytes(&[0.5, 8.0])), bytes(&[1.5, 10.0]));
 }

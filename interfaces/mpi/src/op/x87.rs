@@ -5,7 +5,7 @@
 
 use std::arch::asm;
 
-use super::predefined::Predefined;
+use super::predefined::PredefinedOperation;
 use weft_collective::run::Kernel;
 
 /// Bytes from one number to the next, and from one pair (value, int, padding) to the next.
@@ -164,30 +164,30 @@ unsafe fn locate(wins: Compared, a: *const u8, b: *const u8, out: *mut u8) {
 }
 
 /// The kernel for one number.
-pub(super) fn kernel(op: Predefined) -> Option<Kernel> {
+pub(super) fn kernel(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Sum => Some(sum),
-        Predefined::Prod => Some(prod),
-        Predefined::Min => Some(min),
-        Predefined::Max => Some(max),
+        PredefinedOperation::Sum => Some(sum),
+        PredefinedOperation::Prod => Some(prod),
+        PredefinedOperation::Min => Some(min),
+        PredefinedOperation::Max => Some(max),
         _ => None,
     }
 }
 
 /// The kernel for two numbers that are one complex.
-pub(super) fn complex_kernel(op: Predefined) -> Option<Kernel> {
+pub(super) fn complex_kernel(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Sum => Some(complex_sum),
-        Predefined::Prod => Some(complex_prod),
+        PredefinedOperation::Sum => Some(complex_sum),
+        PredefinedOperation::Prod => Some(complex_prod),
         _ => None,
     }
 }
 
 /// The kernel for a number and an int.
-pub(super) fn pair_kernel(op: Predefined) -> Option<Kernel> {
+pub(super) fn pair_kernel(op: PredefinedOperation) -> Option<Kernel> {
     match op {
-        Predefined::Minloc => Some(minloc),
-        Predefined::Maxloc => Some(maxloc),
+        PredefinedOperation::Minloc => Some(minloc),
+        PredefinedOperation::Maxloc => Some(maxloc),
         _ => None,
     }
 }

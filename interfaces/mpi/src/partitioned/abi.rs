@@ -1,6 +1,6 @@
 //! Bodies of the calls of partitioned communication.
 
-use super::{Introduction, Operation, OperationId, Partner, Receive, Send, Side};
+use super::{Introduction, OperationId, PartitionedOperation, PartitionedSide, Partner, Receive, Send};
 use crate::abi::{Described, slice_of};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
@@ -63,7 +63,7 @@ pub fn psend_init(
     })?;
     let mut send = Send::new(partner, Introduction { first_tag, partitions, bytes }, Some(buffer))?;
     send.introduce(&mut world.endpoint);
-    Ok(insert(world, Side::Send(send), comm))
+    Ok(insert(world, PartitionedSide::Send(send), comm))
 }
 
 pub fn precv_init(
@@ -83,10 +83,10 @@ pub fn precv_init(
     let what = (buf.cast_const(), partitions, count, datatype);
     let (buffer, partitions, bytes) = described(world, what, partner.is_some())?;
     let receive = Receive::new(partner, source, Some(buffer), partitions, bytes, &mut world.endpoint);
-    Ok(insert(world, Side::Receive(receive), comm))
+    Ok(insert(world, PartitionedSide::Receive(receive), comm))
 }
 
-fn insert(world: &mut World, side: Side, comm: usize) -> usize {
+fn insert(world: &mut World, side: PartitionedSide, comm: usize) -> usize {
     let id = world.partitioned.insert(side, comm);
     // The introduction may be under way.
     world.partitioned.note_moving(id);
@@ -125,14 +125,14 @@ fn hand_over(handle: usize, places: impl Iterator<Item = i32> + Clone) -> Result
 }
 
 /// The active send of a request.
-fn active_send(operation: &mut Operation, handle: usize) -> Result<&mut Send> {
+fn active_send(operation: &mut PartitionedOperation, handle: usize) -> Result<&mut Send> {
     match &mut operation.side {
-        Side::Receive(_) => Err(other_kind(handle, "partitioned send")),
-        Side::Send(_) if !operation.started => {
+        PartitionedSide::Receive(_) => Err(other_kind(handle, "partitioned send")),
+        PartitionedSide::Send(_) if !operation.started => {
             let detail = format!("request ({handle:#x}) is not active; partitions can be ready after MPI_Start");
             Err(Error::new(Class::Request, detail))
         }
-        Side::Send(send) => Ok(send),
+        PartitionedSide::Send(send) => Ok(send),
     }
 }
 
@@ -172,8 +172,10 @@ pub fn parrived(request: usize, partition: i32) -> Result<i32> {
 fn has_arrived(world: &World, handle: usize, partition: i32) -> Result<bool> {
     let operation = world.partitioned.look_at(operation(world, handle)?);
     let arrived = match &operation.side {
-        Side::Send(_) => Err(other_kind(handle, "partitioned receive")),
-        Side::Receive(receive) => receive.has_arrived(partition).map(|arrived| arrived || !operation.started),
+        PartitionedSide::Send(_) => Err(other_kind(handle, "partitioned receive")),
+        PartitionedSide::Receive(receive) => {
+            receive.has_arrived(partition).map(|arrived| arrived || !operation.started)
+        }
     };
     arrived.map_err(|error| error.on(operation.comm))
 }

@@ -22,7 +22,7 @@ use receive::Receive;
 use send::Send;
 
 use crate::error::{Class, Error, Result, Unit};
-use crate::request::end::End;
+use crate::request::end::OperationEnd;
 use weft_fabric::{Endpoint, Peer};
 
 /// How the sender divides the message.
@@ -61,17 +61,17 @@ impl Introduction {
 /// Tags are non-negative.
 const TAGS: u32 = i32::MAX as u32;
 
-/// A partitioned operation known to [`Active`]; never reused while its request lives.
+/// A partitioned operation known to [`ActivePartitions`]; never reused while its request lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationId(u32);
 
-enum Side {
+enum PartitionedSide {
     Send(Send),
     Receive(Receive),
 }
 
-struct Operation {
-    side: Side,
+struct PartitionedOperation {
+    side: PartitionedSide,
     /// The handle of the communicator, for its error handler.
     comm: usize,
     started: bool,
@@ -91,8 +91,8 @@ struct Partner {
 
 /// The partitioned operations of the process.
 #[derive(Default)]
-pub struct Active {
-    operations: Vec<Option<Box<Operation>>>,
+pub struct ActivePartitions {
+    operations: Vec<Option<Box<PartitionedOperation>>>,
     free: Vec<u32>,
     /// The numbers of those that wait for something.
     moving: Vec<u32>,
@@ -102,9 +102,9 @@ pub struct Active {
     wrapped: bool,
 }
 
-impl Active {
-    fn insert(&mut self, side: Side, comm: usize) -> OperationId {
-        let operation = Some(Box::new(Operation { side, comm, started: false, released: false }));
+impl ActivePartitions {
+    fn insert(&mut self, side: PartitionedSide, comm: usize) -> OperationId {
+        let operation = Some(Box::new(PartitionedOperation { side, comm, started: false, released: false }));
         let index = self.free.pop().unwrap_or_else(|| {
             self.operations.push(None);
             self.operations.len() as u32 - 1
@@ -113,11 +113,11 @@ impl Active {
         OperationId(index)
     }
 
-    fn get(&mut self, id: OperationId) -> &mut Operation {
+    fn get(&mut self, id: OperationId) -> &mut PartitionedOperation {
         self.operations[id.0 as usize].as_mut().expect("a request keeps its operation alive")
     }
 
-    fn look_at(&self, id: OperationId) -> &Operation {
+    fn look_at(&self, id: OperationId) -> &PartitionedOperation {
         self.operations[id.0 as usize].as_ref().expect("a request keeps its operation alive")
     }
 
@@ -145,8 +145,8 @@ impl Active {
     /// Where the tags of a live send end that has one of these.
     fn end_of_tags_among(&self, first: u32, partitions: u32) -> Option<u32> {
         let sends = self.operations.iter().flatten().filter_map(|operation| match &operation.side {
-            Side::Send(send) => Some(send.introduction()),
-            Side::Receive(_) => None,
+            PartitionedSide::Send(send) => Some(send.introduction()),
+            PartitionedSide::Receive(_) => None,
         });
         let mut ranges = sends.map(|said| (said.first_tag, said.first_tag + said.partitions));
         ranges.find(|&(from, end)| from < first + partitions && first < end).map(|(_, end)| end)
@@ -157,8 +157,8 @@ impl Active {
         let operation = self.get(id);
         operation.started = true;
         match &mut operation.side {
-            Side::Send(send) => send.start(),
-            Side::Receive(receive) => receive.start(operation.comm, endpoint),
+            PartitionedSide::Send(send) => send.start(),
+            PartitionedSide::Receive(receive) => receive.start(operation.comm, endpoint),
         }
         self.note_moving(id);
     }
@@ -181,17 +181,17 @@ impl Active {
     }
 
     /// How a started operation ended, which can be started again then; `None` while it is under way.
-    pub fn take(&mut self, id: OperationId) -> Option<End> {
+    pub fn take(&mut self, id: OperationId) -> Option<OperationEnd> {
         let operation = self.get(id);
         if !operation.is_complete() {
             return None;
         }
         operation.started = false;
         let error = match &mut operation.side {
-            Side::Send(send) => send.take_error(),
-            Side::Receive(receive) => receive.take_error(),
+            PartitionedSide::Send(send) => send.take_error(),
+            PartitionedSide::Receive(receive) => receive.take_error(),
         };
-        Some(End { status: operation.side.status(), error })
+        Some(OperationEnd { status: operation.side.status(), error })
     }
 
     /// Whether the request may be freed.
@@ -201,7 +201,7 @@ impl Active {
     pub fn check_release(&self, id: OperationId) -> Result<()> {
         let operation = self.look_at(id);
         match &operation.side {
-            Side::Send(send) if operation.started && send.unready() > 0 => {
+            PartitionedSide::Send(send) if operation.started && send.unready() > 0 => {
                 let detail = format!(
                     "request is an active partitioned send of which {} partitions are not ready; free it when they are",
                     send.unready()
@@ -249,30 +249,30 @@ impl Active {
     /// Whether sends whose requests were freed are still under way.
     pub fn is_sending(&self) -> bool {
         let mut operations = self.operations.iter().flatten();
-        operations.any(|operation| operation.released && matches!(operation.side, Side::Send(_)))
+        operations.any(|operation| operation.released && matches!(operation.side, PartitionedSide::Send(_)))
     }
 }
 
-impl Operation {
+impl PartitionedOperation {
     fn is_complete(&self) -> bool {
         !self.started
             || match &self.side {
-                Side::Send(send) => send.is_complete(),
-                Side::Receive(receive) => receive.is_complete(),
+                PartitionedSide::Send(send) => send.is_complete(),
+                PartitionedSide::Receive(receive) => receive.is_complete(),
             }
     }
 
     /// Moves it; true if nothing of it is under way, so that it need not be looked at.
     fn step(&mut self, endpoint: &mut Endpoint) -> bool {
         let introduced = match &mut self.side {
-            Side::Send(send) => send.step(self.comm, endpoint),
-            Side::Receive(receive) => receive.step(self.started, self.comm, endpoint),
+            PartitionedSide::Send(send) => send.step(self.comm, endpoint),
+            PartitionedSide::Receive(receive) => receive.step(self.started, self.comm, endpoint),
         };
         introduced && self.is_complete()
     }
 }
 
-impl Side {
+impl PartitionedSide {
     fn status(&self) -> crate::abi::Status {
         match self {
             Self::Send(_) => crate::abi::Status::EMPTY,
@@ -313,10 +313,10 @@ mod tests {
 
     #[test]
     fn tags_that_come_round_pass_over_those_of_live_sends() {
-        let mut active = Active::default();
+        let mut active = ActivePartitions::default();
         let live = active.claim_tags(10).expect("room");
         let send = Send::new(None, Introduction { first_tag: live, partitions: 10, bytes: 0 }, None).expect("memory");
-        active.insert(Side::Send(send), 0);
+        active.insert(PartitionedSide::Send(send), 0);
         assert_eq!((live, active.claim_tags(TAGS - 15)), (0, Some(10)));
         // Not enough room at the end: from the beginning, where ten are taken.
         assert_eq!(active.claim_tags(6), Some(10));

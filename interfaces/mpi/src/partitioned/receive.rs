@@ -5,8 +5,8 @@ use super::{Block, Introduction, Partner};
 use crate::abi::Status;
 use crate::comm::{INTRODUCTION, PARTITION};
 use crate::error::{Class, Error, Result};
-use crate::point::{Buffer, Packed, Run};
-use crate::request::{End, fault};
+use crate::point::{Buffer, MemoryRun, Packed};
+use crate::request::{OperationEnd, fault};
 use weft_fabric::{Endpoint, Fault, Outcome, RequestId, Selector};
 
 /// A partitioned receive.
@@ -22,7 +22,7 @@ pub(super) struct Receive {
     knows: Knowledge,
     /// Receives of this round were posted, or never will be.
     posted: bool,
-    under_way: Vec<Part>,
+    under_way: Vec<ArrivingPart>,
     /// Which of the sender's partitions have arrived in this round.
     arrived: Vec<bool>,
     missing: u32,
@@ -39,7 +39,7 @@ enum Knowledge {
 }
 
 /// One of the sender's partitions, on its way.
-struct Part {
+struct ArrivingPart {
     place: u32,
     request: RequestId,
     /// What arrives in a copy, and is unpacked then.
@@ -127,14 +127,14 @@ impl Receive {
             let packed = copies.next();
             let at = match (buffer, &packed) {
                 (_, Some(packed)) => packed.at(),
-                (Buffer::Run(Run { at, .. }), None) => at.wrapping_add(place as usize * said.bytes),
+                (Buffer::Run(MemoryRun { at, .. }), None) => at.wrapping_add(place as usize * said.bytes),
                 (Buffer::Scattered(_), None) => continue,
             };
             let context = partner.context + PARTITION;
             let selector = Selector { context, peer: Some(partner.peer), tag: Some(said.tag(place)) };
             // SAFETY: the program keeps the buffer until the round is complete; a copy lives with its request.
             let request = unsafe { endpoint.post_receive(selector, at, room(place)) };
-            self.under_way.push(Part { place, request, packed });
+            self.under_way.push(ArrivingPart { place, request, packed });
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Receive {
         self.under_way = under_way;
     }
 
-    fn conclude(&mut self, part: &Part, outcome: &Outcome, comm: usize) {
+    fn conclude(&mut self, part: &ArrivingPart, outcome: &Outcome, comm: usize) {
         if let (Some(packed), Some(Buffer::Scattered(target)), Knowledge::Known(said)) =
             (&part.packed, &self.buffer, &self.knows)
             && matches!(outcome.fault, None | Some(Fault::Truncated))
@@ -212,7 +212,7 @@ impl Receive {
     }
 
     pub fn status(&self) -> Status {
-        let Some(partner) = &self.partner else { return End::NO_PROC.status };
+        let Some(partner) = &self.partner else { return OperationEnd::NO_PROC.status };
         let (partitions, bytes) = self.said();
         let room = self.buffer.as_ref().map_or(0, Buffer::bytes);
         Status::new(self.source, partner.tag, (partitions as usize * bytes).min(room) as u64)

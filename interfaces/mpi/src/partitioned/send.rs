@@ -3,7 +3,7 @@
 use super::{Block, Introduction, Partner};
 use crate::comm::{INTRODUCTION, PARTITION};
 use crate::error::{Class, Error, Result};
-use crate::point::{Buffer, Packed, Run};
+use crate::point::{Buffer, MemoryRun, Packed};
 use crate::request::fault;
 use weft_fabric::{Endpoint, Envelope, RequestId, SendMode};
 
@@ -86,7 +86,8 @@ impl Send {
             let envelope = Envelope { context: partner.context + PARTITION, tag, source };
             // SAFETY: the caller's promise; a packed copy lives until the request is complete.
             unsafe {
-                let (Run { at, bytes }, packed) = part(buffer, place as usize * self.said.bytes, self.said.bytes)?;
+                let (MemoryRun { at, bytes }, packed) =
+                    part(buffer, place as usize * self.said.bytes, self.said.bytes)?;
                 if !endpoint.try_send_among_others(partner.peer, envelope, at, bytes) {
                     let request = endpoint.post_send(partner.peer, envelope, at, bytes, SendMode::Standard);
                     self.under_way.push((request, packed));
@@ -143,14 +144,14 @@ pub(super) fn marks(partitions: u32) -> Result<Vec<bool>> {
 ///
 /// # Safety
 /// The buffer is readable.
-unsafe fn part(buffer: &Buffer, from: usize, bytes: usize) -> Result<(Run, Option<Packed>)> {
+unsafe fn part(buffer: &Buffer, from: usize, bytes: usize) -> Result<(MemoryRun, Option<Packed>)> {
     match buffer {
-        Buffer::Run(run) => Ok((Run { at: run.at.wrapping_add(from), bytes }, None)),
+        Buffer::Run(run) => Ok((MemoryRun { at: run.at.wrapping_add(from), bytes }, None)),
         Buffer::Scattered(scattered) => {
             let packed = Packed::new(bytes)?;
             // SAFETY: the caller's promise, and the memory has room.
             unsafe { scattered.pack_part_to(from, packed.at(), bytes) };
-            Ok((Run { at: packed.at(), bytes }, Some(packed)))
+            Ok((MemoryRun { at: packed.at(), bytes }, Some(packed)))
         }
     }
 }

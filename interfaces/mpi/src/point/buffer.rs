@@ -3,11 +3,11 @@
 use crate::abi::{DATATYPE_NULL, Described};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 
 /// A buffer that is one run of memory.
 #[derive(Clone, Copy)]
-pub struct Run {
+pub struct MemoryRun {
     pub at: *mut u8,
     pub bytes: usize,
 }
@@ -23,13 +23,13 @@ pub struct Scattered {
 
 // SAFETY: the addresses are the program's; whoever makes a run promises that its memory may be used from any thread
 // until the operation is complete (MPI 5.0, section 11.6.2).
-unsafe impl Send for Run {}
-// SAFETY: as for `Run`.
+unsafe impl Send for MemoryRun {}
+// SAFETY: as for `MemoryRun`.
 unsafe impl Send for Scattered {}
 
 #[derive(Clone)]
 pub enum Buffer {
-    Run(Run),
+    Run(MemoryRun),
     Scattered(Scattered),
 }
 
@@ -152,7 +152,7 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`run`].
-    pub fn named(types: &Table<Datatype>, what: Described, argument: &'static str) -> Result<Self> {
+    pub fn named(types: &HandleTable<Datatype>, what: Described, argument: &'static str) -> Result<Self> {
         match run(types, what, argument)? {
             Some(run) => Ok(Self::Run(run)),
             None => Ok(Self::Scattered(scattered(types, what)?)),
@@ -162,13 +162,13 @@ impl Buffer {
     /// Like [`Self::named`]. Without a partner nothing is sent or received, so that the null datatype, which programs
     /// pass with `MPI_PROC_NULL`, describes nothing.
     pub fn with_partner(
-        types: &Table<Datatype>,
+        types: &HandleTable<Datatype>,
         what: Described,
         argument: &'static str,
         has_partner: bool,
     ) -> Result<Self> {
         if !has_partner && what.datatype == DATATYPE_NULL {
-            return Ok(Self::Run(Run { at: std::ptr::null_mut(), bytes: 0 }));
+            return Ok(Self::Run(MemoryRun { at: std::ptr::null_mut(), bytes: 0 }));
         }
         Self::named(types, what, argument)
     }
@@ -180,12 +180,12 @@ impl Buffer {
 /// A negative count, an unknown or uncommitted datatype (the null datatype for no elements is none), a null buffer with
 /// data.
 #[inline]
-pub fn run(types: &Table<Datatype>, what: Described, argument: &'static str) -> Result<Option<Run>> {
+pub fn run(types: &HandleTable<Datatype>, what: Described, argument: &'static str) -> Result<Option<MemoryRun>> {
     let Described { buffer, count, datatype } = what;
     let kind = match types.named(argument, datatype) {
         // Programs pass it where there is nothing to say.
         Err(_) if count == 0 && datatype == DATATYPE_NULL => {
-            return Ok(Some(Run { at: std::ptr::null_mut(), bytes: 0 }));
+            return Ok(Some(MemoryRun { at: std::ptr::null_mut(), bytes: 0 }));
         }
         kind => kind?,
     };
@@ -198,11 +198,11 @@ pub fn run(types: &Table<Datatype>, what: Described, argument: &'static str) -> 
     if at.is_null() && bytes > 0 {
         return Err(null(bytes));
     }
-    Ok(Some(Run { at, bytes: bytes as usize }))
+    Ok(Some(MemoryRun { at, bytes: bytes as usize }))
 }
 
 /// The buffer that [`run`] found to be none.
-fn scattered(types: &Table<Datatype>, what: Described) -> Result<Scattered> {
+fn scattered(types: &HandleTable<Datatype>, what: Described) -> Result<Scattered> {
     let (count, datatype) = (what.count, types.get(what.datatype)?.clone());
     let bytes = datatype.packed_size(count).and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.ok_or_else(|| too_large(count, &datatype))?;

@@ -3,9 +3,9 @@
 //! A buffered send leaves at once if it can; otherwise the message is copied into the attached buffer and sent from
 //! there. The book-keeping stands beside the buffer, so that a message takes no more of it than its bytes.
 
-use super::buffer::{Buffer, Packed, Run};
-use super::transfer::{Mode, post};
-use super::{Route, State};
+use super::buffer::{Buffer, MemoryRun, Packed};
+use super::transfer::{PointMode, post};
+use super::{MessageRoute, PointState};
 use crate::abi::BUFFER_AUTOMATIC;
 use crate::error::{Class, Error, Result};
 use weft_fabric::{Endpoint, RequestId};
@@ -28,12 +28,12 @@ pub struct Drain {
 /// A buffer for messages that cannot leave at once.
 pub(super) struct Attached {
     owner: Owner,
-    memory: Memory,
-    messages: Vec<Stored<RequestId>>,
+    memory: SendMemory,
+    messages: Vec<BufferedMessage<RequestId>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
+enum SendMemory {
     /// The program's.
     Given { at: *mut u8, size: usize },
     /// Ours, as much as is needed (`MPI_BUFFER_AUTOMATIC`).
@@ -41,10 +41,10 @@ enum Memory {
 }
 
 // SAFETY: the attached buffer is ours until it is detached, from any thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for SendMemory {}
 
 /// A message that was copied and has not left.
-struct Stored<I> {
+struct BufferedMessage<I> {
     id: I,
     /// Its place in the program's buffer.
     from: usize,
@@ -56,7 +56,7 @@ struct Stored<I> {
 }
 
 /// The lowest place with room for `bytes` among messages sorted by place.
-fn gap<I>(messages: &[Stored<I>], size: usize, bytes: usize) -> Option<usize> {
+fn gap<I>(messages: &[BufferedMessage<I>], size: usize, bytes: usize) -> Option<usize> {
     let mut start = 0;
     for message in messages {
         if message.from - start >= bytes {
@@ -74,9 +74,9 @@ impl Attached {
     }
 
     /// Copies a message and starts to send it.
-    fn store(&mut self, endpoint: &mut Endpoint, route: Route, packed: Run, number: u64) -> Result<()> {
+    fn store(&mut self, endpoint: &mut Endpoint, route: MessageRoute, packed: MemoryRun, number: u64) -> Result<()> {
         let (at, from, own) = match self.memory {
-            Memory::Given { at, size } => {
+            SendMemory::Given { at, size } => {
                 let mut place = gap(&self.messages, size, packed.bytes);
                 // That a message was taken may lie unread in a ring, also after a barrier, which goes through memory.
                 while place.is_none() && endpoint.progress() {
@@ -86,7 +86,7 @@ impl Attached {
                 let from = place.ok_or_else(|| no_room(packed.bytes, size, &self.messages))?;
                 (at.wrapping_add(from), from, None)
             }
-            Memory::Automatic => {
+            SendMemory::Automatic => {
                 let own = Packed::new(packed.bytes)?;
                 (own.at(), 0, Some(own))
             }
@@ -96,16 +96,17 @@ impl Attached {
         // our own memory; no other message has it. It stays so until the send is complete.
         let id = unsafe {
             at.copy_from_nonoverlapping(packed.at, packed.bytes);
-            post(endpoint, route, Mode::Standard, Run { at, bytes: packed.bytes })
+            post(endpoint, route, PointMode::Standard, MemoryRun { at, bytes: packed.bytes })
         };
         let before = self.messages.partition_point(|message| (message.from, message.to) <= (from, to));
-        self.messages.insert(before, Stored { id, from, to, _own: own, number, context: route.envelope.context });
+        self.messages
+            .insert(before, BufferedMessage { id, from, to, _own: own, number, context: route.envelope.context });
         Ok(())
     }
 }
 
 #[cold]
-fn no_room(bytes: usize, size: usize, messages: &[Stored<RequestId>]) -> Error {
+fn no_room(bytes: usize, size: usize, messages: &[BufferedMessage<RequestId>]) -> Error {
     let held: usize = messages.iter().map(|message| message.to - message.from).sum();
     let detail = format!(
         "the message of {bytes} bytes finds no room in the attached buffer of {size} bytes, where {} messages with \
@@ -115,7 +116,7 @@ fn no_room(bytes: usize, size: usize, messages: &[Stored<RequestId>]) -> Error {
     Error::new(Class::Buffer, detail)
 }
 
-impl State {
+impl PointState {
     fn position(&self, owner: Owner) -> Option<usize> {
         self.attached.iter().position(|attached| attached.owner == owner)
     }
@@ -137,13 +138,13 @@ impl State {
     pub unsafe fn send_buffered(
         &mut self,
         endpoint: &mut Endpoint,
-        route: Route,
+        route: MessageRoute,
         buffer: &Buffer,
         comm: usize,
     ) -> Result<()> {
         let place = self.buffer_of(comm)?;
         let attached = &mut self.attached[place];
-        if let Memory::Given { size, .. } = attached.memory
+        if let SendMemory::Given { size, .. } = attached.memory
             && buffer.bytes() > size
         {
             return Err(no_room(buffer.bytes(), size, &[]));
@@ -157,7 +158,7 @@ impl State {
             let run = match (buffer, &packed) {
                 (Buffer::Run(run), None) => *run,
                 (_, packed) => {
-                    Run { at: packed.as_ref().map_or(std::ptr::null_mut(), Packed::at), bytes: buffer.bytes() }
+                    MemoryRun { at: packed.as_ref().map_or(std::ptr::null_mut(), Packed::at), bytes: buffer.bytes() }
                 }
             };
             attached.sweep(endpoint);
@@ -175,14 +176,14 @@ impl State {
             return Err(Error::new(Class::Buffer, detail));
         }
         let memory = match at {
-            BUFFER_AUTOMATIC => Memory::Automatic,
+            BUFFER_AUTOMATIC => SendMemory::Automatic,
             _ => {
                 let wrong = || Error::new(Class::Arg, format!("size {size} of the buffer is negative"));
                 let size = usize::try_from(size).map_err(|_| wrong())?;
                 if at == 0 && size > 0 {
                     return Err(Error::new(Class::Buffer, format!("buffer is a null pointer with size {size}")));
                 }
-                Memory::Given { at: at as *mut u8, size }
+                SendMemory::Given { at: at as *mut u8, size }
             }
         };
         self.attached.push(Attached { owner, memory, messages: Vec::new() });
@@ -210,8 +211,8 @@ impl State {
             return None;
         }
         Some(match self.attached.swap_remove(place).memory {
-            Memory::Given { at, size } => (at as usize, size as i64),
-            Memory::Automatic => (BUFFER_AUTOMATIC, 0),
+            SendMemory::Given { at, size } => (at as usize, size as i64),
+            SendMemory::Automatic => (BUFFER_AUTOMATIC, 0),
         })
     }
 
@@ -256,8 +257,9 @@ impl std::fmt::Display for Owner {
 mod tests {
     use super::*;
 
-    fn stored(places: &[(usize, usize)]) -> Vec<Stored<()>> {
-        let stored = |&(from, to): &(usize, usize)| Stored { id: (), from, to, _own: None, number: 0, context: 0 };
+    fn stored(places: &[(usize, usize)]) -> Vec<BufferedMessage<()>> {
+        let stored =
+            |&(from, to): &(usize, usize)| BufferedMessage { id: (), from, to, _own: None, number: 0, context: 0 };
         places.iter().map(stored).collect()
     }
 
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_second_buffer_for_the_same_owner_is_refused_and_another_owner_is_not() {
-        let mut state = State::default();
+        let mut state = PointState::default();
         let mut memory = [0u8; 16];
         let at = memory.as_mut_ptr() as usize;
         state.attach(Owner::Process, at, 16).unwrap();
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_buffer_needs_memory_and_a_size() {
-        let mut state = State::default();
+        let mut state = PointState::default();
         assert_eq!(state.attach(Owner::Process, 0, 8).unwrap_err().class, Class::Buffer);
         assert_eq!(state.attach(Owner::Process, 0x1000, -8).unwrap_err().class, Class::Arg);
         assert_eq!(state.buffer_of(0x101).unwrap_err().class, Class::Buffer);

@@ -18,12 +18,12 @@ mod route;
 mod settle;
 mod transfer;
 
-pub use buffer::{Buffer, Packed, Run, Scattered};
+pub use buffer::{Buffer, MemoryRun, Packed, Scattered};
 pub use buffered::{Drain, Owner};
-pub use probe::Message;
-pub use route::{Route, Source, destination};
+pub use probe::ProbedMessage;
+pub use route::{MessageRoute, ReceiveSource, destination};
 pub use settle::settle;
-pub use transfer::{Mode, start_receive, start_send};
+pub use transfer::{PointMode, start_receive, start_send};
 
 use crate::request::transfer::Transfer;
 use buffered::Attached;
@@ -31,7 +31,7 @@ use weft_fabric::Endpoint;
 
 /// What point-to-point keeps for the process.
 #[derive(Default)]
-pub struct State {
+pub struct PointState {
     /// Buffers of the buffered mode.
     attached: Vec<Attached>,
     /// Those of communicators that were freed while messages waited to leave.
@@ -44,7 +44,7 @@ pub struct State {
     sessions: Vec<(usize, usize)>,
 }
 
-impl State {
+impl PointState {
     /// A new communicator comes from this session.
     pub fn note_session(&mut self, comm: usize, session: Option<usize>) {
         self.sessions.extend(session.map(|session| (comm, session)));

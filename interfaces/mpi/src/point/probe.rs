@@ -1,6 +1,6 @@
 //! Probes and messages taken out of matching (MPI 5.0, section 3.8).
 
-use super::Source;
+use super::ReceiveSource;
 use super::route::selection;
 use crate::abi::{MESSAGE_NO_PROC, Status};
 use crate::error::{Class, Error, Result};
@@ -9,7 +9,7 @@ use crate::world::{WORLD, World};
 use weft_fabric::{Fault, MatchedId, Outcome, Selector};
 
 /// A message taken by a matched probe.
-pub struct Message {
+pub struct ProbedMessage {
     pub id: MatchedId,
     /// The communicator, for its error handler.
     pub comm: usize,
@@ -17,9 +17,9 @@ pub struct Message {
     pub with: Selector,
 }
 
-impl Message {
-    pub(super) fn source(&self) -> Source {
-        Source::Matched(self.id, self.with)
+impl ProbedMessage {
+    pub(super) fn source(&self) -> ReceiveSource {
+        ReceiveSource::Matched(self.id, self.with)
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn selected(source: i32, tag: i32, comm: usize) -> Result<Option<Sele
 /// Takes a message: its new handle and what is known of it.
 pub(super) fn take(world: &mut World, with: Selector, comm: usize) -> Option<(usize, Status)> {
     let (id, outcome) = world.endpoint.take_matched(with)?;
-    let handle = world.messages.insert(Message { id, comm, with });
+    let handle = world.messages.insert(ProbedMessage { id, comm, with });
     Some((handle, seen(&outcome)))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn in_vain(world: &World, from: Selector, comm: usize) -> Option<Erro
 }
 
 /// The message behind a handle, which is gone with it; `None` for `MPI_MESSAGE_NO_PROC`.
-pub(super) fn redeem(handle: usize) -> Result<Option<Message>> {
+pub(super) fn redeem(handle: usize) -> Result<Option<ProbedMessage>> {
     if handle == MESSAGE_NO_PROC {
         return Ok(None);
     }

@@ -3,26 +3,26 @@
 use crate::abi::{ANY_SOURCE, ANY_TAG, PROC_NULL};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use std::sync::Arc;
 use weft_fabric::{Envelope, MatchedId, Peer, Selector, Waiting};
 
 /// Where a message goes.
 #[derive(Clone, Copy)]
-pub struct Route {
+pub struct MessageRoute {
     pub to: Peer,
     pub envelope: Envelope,
 }
 
 /// What a receive takes.
 #[derive(Clone, Copy)]
-pub enum Source {
+pub enum ReceiveSource {
     Matching(Selector),
     /// A message taken by a matched probe, with what is known of it.
     Matched(MatchedId, Selector),
 }
 
-impl Source {
+impl ReceiveSource {
     pub fn selector(&self) -> Selector {
         match *self {
             Self::Matching(selector) | Self::Matched(_, selector) => selector,
@@ -35,7 +35,7 @@ impl Source {
 /// # Errors
 /// An unknown communicator, a rank outside it, a negative tag.
 #[inline(always)]
-pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -> Result<Option<Route>> {
+pub fn destination(comms: &HandleTable<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -> Result<Option<MessageRoute>> {
     let comm = comms.get(comm)?;
     if tag < 0 {
         return Err(bad_tag(tag));
@@ -46,7 +46,7 @@ pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -
     let others = comm.others();
     if (dest as u32) < others.size() {
         let envelope = Envelope { context: comm.context, tag, source: comm.rank };
-        return Ok(Some(Route { to: others.peer(dest as u32), envelope }));
+        return Ok(Some(MessageRoute { to: others.peer(dest as u32), envelope }));
     }
     if dest == PROC_NULL { Ok(None) } else { Err(bad_rank(comm, dest)) }
 }
@@ -56,7 +56,7 @@ pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -
 /// # Errors
 /// As [`destination`], but for the wildcards.
 #[inline(always)]
-pub fn selection(comms: &Table<Arc<Comm>>, comm: usize, source: i32, tag: i32) -> Result<Option<Selector>> {
+pub fn selection(comms: &HandleTable<Arc<Comm>>, comm: usize, source: i32, tag: i32) -> Result<Option<Selector>> {
     let comm = comms.get(comm)?;
     let tag = if tag >= 0 {
         Some(tag)
@@ -97,7 +97,7 @@ pub fn waiting(call: &'static str, with: Selector) -> Waiting {
     Waiting { call, peer: with.peer, tag: with.tag, context: with.context }
 }
 
-impl Route {
+impl MessageRoute {
     /// The other end, seen as a selector.
     #[inline]
     pub fn selector(&self) -> Selector {

@@ -1,6 +1,6 @@
 //! The end of what the program left behind.
 
-use crate::request::Direction;
+use crate::request::TransferDirection;
 use crate::world::{WORLD, World};
 use weft_fabric::Waiting;
 
@@ -11,7 +11,7 @@ pub fn settle(call: &'static str) {
     WORLD.wait(waiting, |world: &mut World| {
         let World { point, partitioned, endpoint, .. } = world;
         point.advance(endpoint);
-        let detached = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        let detached = point.detached.iter().any(|transfer| transfer.direction == TransferDirection::Out);
         let sending = detached || partitioned.is_sending();
         (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
     });

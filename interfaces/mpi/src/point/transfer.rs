@@ -1,13 +1,13 @@
 //! Starting sends and receives that outlive the call.
 
-use super::{Buffer, Packed, Route, Run, Source};
+use super::{Buffer, MemoryRun, MessageRoute, Packed, ReceiveSource};
 use crate::error::Result;
-use crate::request::{Direction, End, Ground, Held, Request, Transfer};
+use crate::request::{Ground, HeldCopy, OperationEnd, Request, Transfer, TransferDirection};
 use weft_fabric::{Endpoint, RequestId, SendMode};
 
 /// How a send is done. Ready sends are standard sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum PointMode {
     Standard,
     Synchronous,
     Buffered,
@@ -22,16 +22,16 @@ pub enum Mode {
 /// No memory for a packed copy; no room in the attached buffer.
 pub unsafe fn start_send(
     ground: &mut Ground,
-    route: Route,
-    mode: Mode,
+    route: MessageRoute,
+    mode: PointMode,
     buffer: &Buffer,
     comm: usize,
 ) -> Result<Request> {
     // SAFETY: the caller's promise.
     unsafe {
-        if mode == Mode::Buffered {
+        if mode == PointMode::Buffered {
             ground.point.send_buffered(ground.endpoint, route, buffer, comm)?;
-            return Ok(Request::Done(End::EMPTY));
+            return Ok(Request::Done(OperationEnd::EMPTY));
         }
         match buffer {
             Buffer::Run(run) => Ok(start_run(ground.endpoint, route, mode, *run, None, comm)),
@@ -41,8 +41,14 @@ pub unsafe fn start_send(
 }
 
 /// Starts to send a packed copy, which the request keeps.
-pub fn start_packed(endpoint: &mut Endpoint, route: Route, mode: Mode, packed: Packed, comm: usize) -> Request {
-    let run = Run { at: packed.at(), bytes: packed.bytes };
+pub fn start_packed(
+    endpoint: &mut Endpoint,
+    route: MessageRoute,
+    mode: PointMode,
+    packed: Packed,
+    comm: usize,
+) -> Request {
+    let run = MemoryRun { at: packed.at(), bytes: packed.bytes };
     // SAFETY: the packed copy lives in the request, or is not needed any more.
     unsafe { start_run(endpoint, route, mode, run, Some(packed), comm) }
 }
@@ -51,22 +57,22 @@ pub fn start_packed(endpoint: &mut Endpoint, route: Route, mode: Mode, packed: P
 /// As [`start_send`].
 unsafe fn start_run(
     endpoint: &mut Endpoint,
-    route: Route,
-    mode: Mode,
-    run: Run,
+    route: MessageRoute,
+    mode: PointMode,
+    run: MemoryRun,
     packed: Option<Packed>,
     comm: usize,
 ) -> Request {
     // SAFETY: the caller's promise.
     unsafe {
-        if mode == Mode::Standard && endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
-            return Request::Done(End::EMPTY);
+        if mode == PointMode::Standard && endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
+            return Request::Done(OperationEnd::EMPTY);
         }
         let id = post(endpoint, route, mode, run);
-        let held = packed.map(|packed| Box::new(Held { packed, target: None }));
+        let held = packed.map(|packed| Box::new(HeldCopy { packed, target: None }));
         Request::Transfer(Transfer {
             id,
-            direction: Direction::Out,
+            direction: TransferDirection::Out,
             comm: comm as u32,
             capacity: 0,
             with: route.selector(),
@@ -79,8 +85,8 @@ unsafe fn start_run(
 ///
 /// # Safety
 /// As [`start_send`].
-pub unsafe fn post(endpoint: &mut Endpoint, route: Route, mode: Mode, run: Run) -> RequestId {
-    let mode = if mode == Mode::Synchronous { SendMode::Synchronous } else { SendMode::Standard };
+pub unsafe fn post(endpoint: &mut Endpoint, route: MessageRoute, mode: PointMode, run: MemoryRun) -> RequestId {
+    let mode = if mode == PointMode::Synchronous { SendMode::Synchronous } else { SendMode::Standard };
     // SAFETY: the caller's promise.
     unsafe { endpoint.post_send(route.to, route.envelope, run.at, run.bytes, mode) }
 }
@@ -92,20 +98,25 @@ pub unsafe fn post(endpoint: &mut Endpoint, route: Route, mode: Mode, run: Run) 
 ///
 /// # Errors
 /// No memory for a packed copy.
-pub unsafe fn start_receive(ground: &mut Ground, source: Source, buffer: Buffer, comm: usize) -> Result<Request> {
+pub unsafe fn start_receive(
+    ground: &mut Ground,
+    source: ReceiveSource,
+    buffer: Buffer,
+    comm: usize,
+) -> Result<Request> {
     let (run, held) = match buffer {
         Buffer::Run(run) => (run, None),
         Buffer::Scattered(target) => {
             let packed = Packed::new(target.bytes)?;
-            let run = Run { at: packed.at(), bytes: packed.bytes };
-            (run, Some(Box::new(Held { packed, target: Some(target) })))
+            let run = MemoryRun { at: packed.at(), bytes: packed.bytes };
+            (run, Some(Box::new(HeldCopy { packed, target: Some(target) })))
         }
     };
     // SAFETY: the caller's promise; the packed copy lives in the request.
     let id = unsafe { take_in(ground.endpoint, source, run) };
     Ok(Request::Transfer(Transfer {
         id,
-        direction: Direction::In,
+        direction: TransferDirection::In,
         comm: comm as u32,
         capacity: run.bytes,
         with: source.selector(),
@@ -118,12 +129,12 @@ pub unsafe fn start_receive(ground: &mut Ground, source: Source, buffer: Buffer,
 /// # Safety
 /// As [`start_receive`].
 #[inline]
-pub unsafe fn take_in(endpoint: &mut Endpoint, source: Source, run: Run) -> RequestId {
+pub unsafe fn take_in(endpoint: &mut Endpoint, source: ReceiveSource, run: MemoryRun) -> RequestId {
     // SAFETY: the caller's promise.
     unsafe {
         match source {
-            Source::Matching(from) => endpoint.post_receive(from, run.at, run.bytes),
-            Source::Matched(message, _) => endpoint.post_matched_receive(message, run.at, run.bytes),
+            ReceiveSource::Matching(from) => endpoint.post_receive(from, run.at, run.bytes),
+            ReceiveSource::Matched(message, _) => endpoint.post_matched_receive(message, run.at, run.bytes),
         }
     }
 }

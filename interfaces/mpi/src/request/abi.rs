@@ -1,7 +1,7 @@
 //! Bodies of the calls that complete, start, cancel and free requests.
 //!
 //! The user functions of generalized requests, which ending one calls, run after the monitor was left: what is taken
-//! under the monitor is [`Taken`], what the program sees of it is made by [`Batch`] or [`resolve`] later.
+//! under the monitor is [`TakenRequest`], what the program sees of it is made by [`Batch`] or [`resolve`] later.
 
 mod any;
 mod batch;
@@ -18,7 +18,7 @@ pub use peek::*;
 pub use single::*;
 pub use some::*;
 
-use super::{End, Taken};
+use super::{OperationEnd, TakenRequest};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
 use weft_fabric::Waiting;
@@ -33,13 +33,13 @@ fn waiting(call: &'static str) -> Waiting {
 ///
 /// # Safety
 /// The functions of a generalized request may be called.
-unsafe fn resolve(taken: Taken) -> Option<(End, bool)> {
+unsafe fn resolve(taken: TakenRequest) -> Option<(OperationEnd, bool)> {
     match taken {
-        Taken::Pending => None,
-        Taken::Inactive => Some((End::EMPTY, false)),
-        Taken::Ended { end, kept } => Some((end, !kept)),
+        TakenRequest::Pending => None,
+        TakenRequest::Inactive => Some((OperationEnd::EMPTY, false)),
+        TakenRequest::Ended { end, kept } => Some((end, !kept)),
         // SAFETY: the caller's promise.
-        Taken::Outside(functions) => Some((unsafe { functions.end() }, true)),
+        TakenRequest::Outside(functions) => Some((unsafe { functions.end() }, true)),
     }
 }
 
@@ -47,7 +47,7 @@ unsafe fn resolve(taken: Taken) -> Option<(End, bool)> {
 ///
 /// # Safety
 /// `status` is null or points to a status.
-unsafe fn finish(end: End, status: *mut Status) -> Result<()> {
+unsafe fn finish(end: OperationEnd, status: *mut Status) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { end.status.store(status) };
     end.error.map_or(Ok(()), |error| Err(*error))

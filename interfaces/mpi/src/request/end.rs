@@ -4,12 +4,12 @@ use crate::abi::{ANY_TAG, PROC_NULL, Status};
 use crate::error::Error;
 
 /// How an operation ended.
-pub struct End {
+pub struct OperationEnd {
     pub status: Status,
     pub error: Option<Box<Error>>,
 }
 
-impl End {
+impl OperationEnd {
     /// Nothing to tell, as of sends and of inactive requests.
     pub const EMPTY: Self = Self::good(Status::EMPTY);
     /// As of a receive from `MPI_PROC_NULL`.

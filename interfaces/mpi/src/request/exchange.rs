@@ -1,18 +1,18 @@
 //! Two messages under way that complete together.
 
-use super::{End, Ground, Request};
+use super::{Ground, OperationEnd, Request};
 use crate::failure::Failures;
 use weft_fabric::{Endpoint, Fault, Outcome};
 
 /// A send and a receive that complete together; the status is that of the receive.
-pub struct Exchange {
+pub struct SendReceive {
     send: Request,
     receive: Request,
-    sent: Option<End>,
-    received: Option<End>,
+    sent: Option<OperationEnd>,
+    received: Option<OperationEnd>,
 }
 
-impl Exchange {
+impl SendReceive {
     pub fn new(send: Request, receive: Request) -> Self {
         Self { send, receive, sent: None, received: None }
     }
@@ -28,7 +28,7 @@ impl Exchange {
         send.into_iter().chain(self.received.is_none().then_some(self.receive)).collect()
     }
 
-    pub fn end(&mut self, ground: &mut Ground) -> Option<End> {
+    pub fn end(&mut self, ground: &mut Ground) -> Option<OperationEnd> {
         if self.sent.is_none() {
             self.sent = self.send.end(ground);
         }
@@ -39,7 +39,7 @@ impl Exchange {
             return None;
         }
         let (sent, received) = (self.sent.take()?, self.received.take()?);
-        Some(End { status: received.status, error: received.error.or(sent.error) })
+        Some(OperationEnd { status: received.status, error: received.error.or(sent.error) })
     }
 
     /// Whether the receive is one from anybody that cannot go on before the program has acknowledged a loss.

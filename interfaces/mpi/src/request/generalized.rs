@@ -1,6 +1,6 @@
 //! Generalized requests: operations that the program itself performs and completes (MPI 5.0, section 13.2).
 
-use super::{End, Request};
+use super::{OperationEnd, Request};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
 use crate::program;
@@ -37,11 +37,11 @@ impl Functions {
     ///
     /// # Safety
     /// The functions are what the program gave for this purpose.
-    pub unsafe fn query(&self) -> End {
+    pub unsafe fn query(&self) -> OperationEnd {
         let mut status = Status::EMPTY;
         // SAFETY: the program's own function and argument.
         let code = self.query.map_or(0, |query| unsafe { program::query(query as usize, self.extra, &mut status) });
-        End { status, error: failed("query_fn", code) }
+        OperationEnd { status, error: failed("query_fn", code) }
     }
 
     /// Tells the program that the request is gone; with the monitor left.
@@ -66,7 +66,7 @@ impl Functions {
     ///
     /// # Safety
     /// As [`Self::query`].
-    pub unsafe fn end(&self) -> End {
+    pub unsafe fn end(&self) -> OperationEnd {
         // SAFETY: the caller's promise.
         unsafe {
             let mut end = self.query();

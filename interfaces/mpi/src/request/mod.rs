@@ -17,12 +17,12 @@ mod persistent;
 mod take;
 pub mod transfer;
 
-pub use end::End;
-pub use exchange::Exchange;
+pub use end::OperationEnd;
+pub use exchange::SendReceive;
 pub use generalized::{Functions, Generalized, rewrap};
-pub use persistent::{Persistent, Plan, check_startable, start};
-pub use take::{Taken, has_lost, is_active, is_complete, peek, release, stalled, stalls, take, take_plain};
-pub use transfer::{Direction, Held, Transfer, fault, received, received_scattered, unacknowledged};
+pub use persistent::{Persistent, PersistentPlan, check_startable, start};
+pub use take::{TakenRequest, has_lost, is_active, is_complete, peek, release, stalled, stalls, take, take_plain};
+pub use transfer::{HeldCopy, Transfer, TransferDirection, fault, received, received_scattered, unacknowledged};
 
 use crate::abi::Status;
 use crate::coll::{Active, CollectiveId};
@@ -38,12 +38,12 @@ pub const NO_PROC: usize = 0x1001;
 /// An operation that a program started.
 pub enum Request {
     /// Complete; nobody has asked for the outcome yet.
-    Done(End),
+    Done(OperationEnd),
     /// Becomes [`Self::Done`] by somebody's [`Self::fulfil`].
     Pending,
     Transfer(Transfer),
     /// A send and a receive that complete together.
-    Exchange(Box<Exchange>),
+    Exchange(Box<SendReceive>),
     /// Until the buffered messages up to this one have left.
     Flush(point::Drain),
     /// A persistent point-to-point operation.
@@ -63,18 +63,18 @@ pub struct Partitioned {
     pub comm: u32,
 }
 
-/// A collective operation that [`Active`] runs.
+/// A collective operation that [`ActivePartitions`] runs.
 #[derive(Clone, Copy)]
 pub struct Collective {
     pub id: CollectiveId,
-    pub stage: Stage,
+    pub stage: CollectiveStage,
     /// The communicator, for its error handler.
     pub comm: u32,
 }
 
 /// What may happen next to a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum CollectiveStage {
     /// Nonblocking: it runs, and its request goes when it is complete.
     Once,
     /// Persistent and not started.
@@ -87,19 +87,19 @@ pub enum Stage {
 pub struct Ground<'a> {
     pub endpoint: &'a mut Endpoint,
     pub collectives: &'a mut Active,
-    pub partitioned: &'a mut partitioned::Active,
-    pub point: &'a mut point::State,
+    pub partitioned: &'a mut partitioned::ActivePartitions,
+    pub point: &'a mut point::PointState,
 }
 
 impl Request {
     /// A nonblocking collective operation on the communicator with this handle.
     pub fn collective(id: CollectiveId, comm: usize) -> Self {
-        Self::Collective(Collective { id, stage: Stage::Once, comm: comm as u32 })
+        Self::Collective(Collective { id, stage: CollectiveStage::Once, comm: comm as u32 })
     }
 
     /// A persistent collective operation, not started.
     pub fn persistent_collective(id: CollectiveId, comm: usize) -> Self {
-        Self::Collective(Collective { id, stage: Stage::Idle, comm: comm as u32 })
+        Self::Collective(Collective { id, stage: CollectiveStage::Idle, comm: comm as u32 })
     }
 
     /// A partitioned operation, not started.
@@ -113,7 +113,7 @@ impl Request {
     }
 
     /// Completes a [`Self::pending`] request.
-    pub(crate) fn fulfil(&mut self, end: End) {
+    pub(crate) fn fulfil(&mut self, end: OperationEnd) {
         *self = Self::Done(end);
     }
 
@@ -121,7 +121,7 @@ impl Request {
     pub fn is_inactive(&self) -> bool {
         match self {
             Self::Persistent(persistent) => persistent.active.is_none(),
-            Self::Collective(collective) => collective.stage == Stage::Idle,
+            Self::Collective(collective) => collective.stage == CollectiveStage::Idle,
             Self::Partitioned(partitioned) => !partitioned.started,
             _ => false,
         }
@@ -131,7 +131,7 @@ impl Request {
     pub fn is_persistent(&self) -> bool {
         match self {
             Self::Persistent(_) | Self::Partitioned(_) => true,
-            Self::Collective(collective) => collective.stage != Stage::Once,
+            Self::Collective(collective) => collective.stage != CollectiveStage::Once,
             _ => false,
         }
     }
@@ -159,7 +159,7 @@ impl Request {
             Self::Persistent(persistent) => persistent.active.as_ref().is_none_or(|active| active.is_complete(ground)),
             Self::Generalized(generalized) => generalized.complete,
             Self::Collective(collective) => {
-                collective.stage == Stage::Idle || ground.collectives.is_complete(collective.id)
+                collective.stage == CollectiveStage::Idle || ground.collectives.is_complete(collective.id)
             }
             Self::Partitioned(partitioned) => ground.partitioned.is_complete(partitioned.id),
         }
@@ -167,14 +167,14 @@ impl Request {
 
     /// The end of an operation that is complete; `None` while it is under way. A persistent request is inactive then;
     /// any other has nothing more to give. Generalized requests end elsewhere: their end is user code.
-    pub fn end(&mut self, ground: &mut Ground) -> Option<End> {
+    pub fn end(&mut self, ground: &mut Ground) -> Option<OperationEnd> {
         match self {
-            Self::Done(end) => Some(std::mem::replace(end, End::EMPTY)),
+            Self::Done(end) => Some(std::mem::replace(end, OperationEnd::EMPTY)),
             Self::Transfer(transfer) => transfer.end(ground.endpoint),
             Self::Exchange(exchange) => exchange.end(ground),
-            Self::Flush(drain) => ground.point.is_drained(drain, ground.endpoint).then_some(End::EMPTY),
+            Self::Flush(drain) => ground.point.is_drained(drain, ground.endpoint).then_some(OperationEnd::EMPTY),
             Self::Persistent(persistent) => match &mut persistent.active {
-                None => Some(End::EMPTY),
+                None => Some(OperationEnd::EMPTY),
                 Some(active) => {
                     let end = active.end(ground)?;
                     persistent.active = None;
@@ -209,15 +209,15 @@ impl Request {
 }
 
 impl Collective {
-    fn end(&mut self, collectives: &mut Active) -> Option<End> {
-        if self.stage == Stage::Idle {
-            return Some(End::EMPTY);
+    fn end(&mut self, collectives: &mut Active) -> Option<OperationEnd> {
+        if self.stage == CollectiveStage::Idle {
+            return Some(OperationEnd::EMPTY);
         }
         let result = collectives.take(self.id)?;
-        if self.stage == Stage::Started {
-            self.stage = Stage::Idle;
+        if self.stage == CollectiveStage::Started {
+            self.stage = CollectiveStage::Idle;
         }
         let error = result.err().map(|error| Box::new(error.on(self.comm as usize)));
-        Some(End { status: Status::EMPTY, error })
+        Some(OperationEnd { status: Status::EMPTY, error })
     }
 }

@@ -1,13 +1,13 @@
 //! Persistent point-to-point operations (MPI 5.0, section 3.9).
 
-use super::{Ground, NO_PROC, Request, SENT, Stage};
+use super::{CollectiveStage, Ground, NO_PROC, Request, SENT};
 use crate::error::{Class, Error, Result};
-use crate::point::{self, Buffer, Route, Source};
+use crate::point::{self, Buffer, MessageRoute, ReceiveSource};
 use crate::world::World;
 
 /// An operation that can be started again and again.
 pub struct Persistent {
-    pub plan: Plan,
+    pub plan: PersistentPlan,
     pub buffer: Buffer,
     /// The communicator, for its error handler and its buffer.
     pub comm: usize,
@@ -17,12 +17,12 @@ pub struct Persistent {
 
 /// What a persistent operation does when it is started.
 #[derive(Clone, Copy)]
-pub enum Plan {
+pub enum PersistentPlan {
     /// The partner is `MPI_PROC_NULL`.
     SendNothing,
     ReceiveNothing,
-    Send(Route, point::Mode),
-    Receive(Source),
+    Send(MessageRoute, point::PointMode),
+    Receive(ReceiveSource),
 }
 
 impl Persistent {
@@ -32,10 +32,12 @@ impl Persistent {
         // SAFETY: the caller's promise.
         self.active = Some(unsafe {
             match self.plan {
-                Plan::SendNothing => Request::Done(super::End::EMPTY),
-                Plan::ReceiveNothing => Request::Done(super::End::NO_PROC),
-                Plan::Send(route, mode) => point::start_send(ground, route, mode, &self.buffer, self.comm)?,
-                Plan::Receive(source) => point::start_receive(ground, source, self.buffer.clone(), self.comm)?,
+                PersistentPlan::SendNothing => Request::Done(super::OperationEnd::EMPTY),
+                PersistentPlan::ReceiveNothing => Request::Done(super::OperationEnd::NO_PROC),
+                PersistentPlan::Send(route, mode) => point::start_send(ground, route, mode, &self.buffer, self.comm)?,
+                PersistentPlan::Receive(source) => {
+                    point::start_receive(ground, source, self.buffer.clone(), self.comm)?
+                }
             }
         });
         Ok(())
@@ -57,7 +59,7 @@ pub unsafe fn start(world: &mut World, handle: usize) -> Result<()> {
         Request::Persistent(persistent) => unsafe { persistent.start(&mut ground) },
         Request::Collective(collective) => {
             ground.collectives.restart(collective.id, ground.endpoint);
-            collective.stage = Stage::Started;
+            collective.stage = CollectiveStage::Started;
             Ok(())
         }
         Request::Partitioned(partitioned) => {

@@ -1,19 +1,19 @@
 //! Requests by their handles: asking, ending, giving up.
 
 use super::generalized::Functions;
-use super::{End, NO_PROC, Request, SENT, Stage};
+use super::{CollectiveStage, NO_PROC, OperationEnd, Request, SENT};
 use crate::abi::{REQUEST_NULL, Status};
 use crate::error::Result;
 use crate::world::World;
 
 /// What became of a request that was asked to end.
-pub enum Taken {
+pub enum TakenRequest {
     Pending,
     /// The null handle, or a persistent request that was not started.
     Inactive,
     /// Complete. The handle is gone unless it is `kept` (persistent requests).
     Ended {
-        end: End,
+        end: OperationEnd,
         kept: bool,
     },
     /// A generalized request is complete and gone; [`Functions::end`] is to be called with the monitor left.
@@ -25,11 +25,11 @@ pub enum Taken {
 /// # Errors
 /// A handle that names no request.
 #[inline]
-pub fn take(world: &mut World, handle: usize) -> Result<Taken> {
+pub fn take(world: &mut World, handle: usize) -> Result<TakenRequest> {
     match handle {
-        REQUEST_NULL => Ok(Taken::Inactive),
-        SENT => Ok(Taken::Ended { end: End::EMPTY, kept: false }),
-        NO_PROC => Ok(Taken::Ended { end: End::NO_PROC, kept: false }),
+        REQUEST_NULL => Ok(TakenRequest::Inactive),
+        SENT => Ok(TakenRequest::Ended { end: OperationEnd::EMPTY, kept: false }),
+        NO_PROC => Ok(TakenRequest::Ended { end: OperationEnd::NO_PROC, kept: false }),
         _ => take_entry(world, handle),
     }
 }
@@ -50,28 +50,28 @@ pub fn take_plain(world: &mut World, handle: usize) -> Option<Status> {
     Some(Status::new(outcome.source as i32, outcome.tag, outcome.length))
 }
 
-fn take_entry(world: &mut World, handle: usize) -> Result<Taken> {
+fn take_entry(world: &mut World, handle: usize) -> Result<TakenRequest> {
     let (requests, mut ground) = world.split();
     let request = requests.get_mut(handle)?;
     if request.is_inactive() {
-        return Ok(Taken::Inactive);
+        return Ok(TakenRequest::Inactive);
     }
     if let Request::Generalized(generalized) = request {
         if !generalized.complete {
-            return Ok(Taken::Pending);
+            return Ok(TakenRequest::Pending);
         }
         let functions = generalized.functions;
         requests.remove(handle)?;
-        return Ok(Taken::Outside(functions));
+        return Ok(TakenRequest::Outside(functions));
     }
     let Some(end) = request.end(&mut ground) else {
-        return Ok(if stalls(world, handle) { stalled(world, handle) } else { Taken::Pending });
+        return Ok(if stalls(world, handle) { stalled(world, handle) } else { TakenRequest::Pending });
     };
     let kept = request.is_persistent();
     if !kept {
         requests.remove(handle)?;
     }
-    Ok(Taken::Ended { end, kept })
+    Ok(TakenRequest::Ended { end, kept })
 }
 
 /// Whether the request is complete, null or inactive.
@@ -97,14 +97,14 @@ pub fn has_lost(world: &mut World, handle: usize) -> bool {
         },
         Request::Generalized(_) | Request::Partitioned(_) => return false,
         // The handle of one that starts again has to stay.
-        Request::Collective(collective) if collective.stage != Stage::Once => return false,
+        Request::Collective(collective) if collective.stage != CollectiveStage::Once => return false,
         request => request,
     };
     if !matches!(operation, Request::Done(_)) {
         let Some(end) = operation.end(&mut ground) else { return false };
         *operation = Request::Done(end);
     }
-    matches!(operation, Request::Done(End { error: Some(error), .. }) if error.class.is_loss())
+    matches!(operation, Request::Done(OperationEnd { error: Some(error), .. }) if error.class.is_loss())
 }
 
 /// Whether the request is a receive from anybody that cannot go on before the program has acknowledged a loss.
@@ -124,7 +124,7 @@ pub fn stalls(world: &mut World, handle: usize) -> bool {
 
 /// What is answered for such a request, which stays.
 #[cold]
-pub fn stalled(world: &World, handle: usize) -> Taken {
+pub fn stalled(world: &World, handle: usize) -> TakenRequest {
     let comm = match world.requests.find(handle) {
         Some(Request::Transfer(transfer)) => transfer.comm as usize,
         Some(Request::Exchange(exchange)) => exchange.comm(),
@@ -132,7 +132,7 @@ pub fn stalled(world: &World, handle: usize) -> Taken {
     };
     let error = super::unacknowledged(crate::error::Class::ProcFailedPending);
     let error = if comm == 0 { error } else { error.on(comm) };
-    Taken::Ended { end: End { error: Some(Box::new(error)), ..End::EMPTY }, kept: true }
+    TakenRequest::Ended { end: OperationEnd { error: Some(Box::new(error)), ..OperationEnd::EMPTY }, kept: true }
 }
 
 /// Whether waiting for the request is waiting for something: neither null nor inactive.
@@ -146,38 +146,41 @@ pub fn is_active(world: &World, handle: usize) -> Result<bool> {
 
 /// What [`take`] would answer, leaving the request as it is: the outcome is kept in it. `Outside` asks for
 /// [`Functions::query`].
-pub fn peek(world: &mut World, handle: usize) -> Result<Taken> {
+pub fn peek(world: &mut World, handle: usize) -> Result<TakenRequest> {
     if matches!(handle, REQUEST_NULL | SENT | NO_PROC) {
         return take(world, handle);
     }
     let (requests, mut ground) = world.split();
     let request = requests.get_mut(handle)?;
     if request.is_inactive() {
-        return Ok(Taken::Inactive);
+        return Ok(TakenRequest::Inactive);
     }
     let operation = match request {
         Request::Persistent(persistent) => match &mut persistent.active {
             Some(active) => active,
-            None => return Ok(Taken::Inactive),
+            None => return Ok(TakenRequest::Inactive),
         },
         Request::Generalized(generalized) if generalized.complete => {
-            return Ok(Taken::Outside(generalized.functions));
+            return Ok(TakenRequest::Outside(generalized.functions));
         }
         // Their outcome stays where it is.
         Request::Collective(_) if request.is_complete(&ground) => {
-            return Ok(Taken::Ended { end: End::EMPTY, kept: true });
+            return Ok(TakenRequest::Ended { end: OperationEnd::EMPTY, kept: true });
         }
-        Request::Collective(_) => return Ok(Taken::Pending),
+        Request::Collective(_) => return Ok(TakenRequest::Pending),
         Request::Partitioned(partitioned) => {
             let status = ground.partitioned.status(partitioned.id);
-            return Ok(status.map_or(Taken::Pending, |status| Taken::Ended { end: End::good(status), kept: true }));
+            return Ok(status.map_or(TakenRequest::Pending, |status| TakenRequest::Ended {
+                end: OperationEnd::good(status),
+                kept: true,
+            }));
         }
         request => request,
     };
-    let Some(end) = operation.end(&mut ground) else { return Ok(Taken::Pending) };
+    let Some(end) = operation.end(&mut ground) else { return Ok(TakenRequest::Pending) };
     let status = end.status;
     *operation = Request::Done(end);
-    Ok(Taken::Ended { end: End::good(status), kept: true })
+    Ok(TakenRequest::Ended { end: OperationEnd::good(status), kept: true })
 }
 
 /// Gives a request up (`MPI_Request_free`): what is under way completes on its own.

@@ -1,6 +1,6 @@
 //! One message under way.
 
-use super::end::End;
+use super::end::OperationEnd;
 use crate::abi::{ANY_SOURCE, ANY_TAG, Status};
 use crate::error::{Class, Error};
 use crate::failure::Failures;
@@ -8,7 +8,7 @@ use crate::point::buffer::{Packed, Scattered};
 use weft_fabric::{Endpoint, Fault, Outcome, Peer, RequestId, Selector};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum TransferDirection {
     Out,
     In,
 }
@@ -16,7 +16,7 @@ pub enum Direction {
 /// A message under way.
 pub struct Transfer {
     pub id: RequestId,
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// The communicator, for its error handler.
     pub comm: u32,
     /// Bytes of the receive buffer.
@@ -24,11 +24,11 @@ pub struct Transfer {
     /// Whom the message goes to or is expected from, for the status page.
     pub with: Selector,
     /// What must live until the message is complete, if the program's buffer is not one run of memory.
-    pub held: Option<Box<Held>>,
+    pub held: Option<Box<HeldCopy>>,
 }
 
 /// A packed copy, and where it is unpacked to.
-pub struct Held {
+pub struct HeldCopy {
     pub packed: Packed,
     pub target: Option<Scattered>,
 }
@@ -38,7 +38,7 @@ impl Transfer {
     /// has to wait for.
     #[inline]
     pub fn is_forgettable(&self) -> bool {
-        self.direction == Direction::In && self.held.is_none()
+        self.direction == TransferDirection::In && self.held.is_none()
     }
 
     /// Whether it is a receive from anybody that cannot go on before the program has acknowledged a loss.
@@ -48,9 +48,9 @@ impl Transfer {
     }
 
     #[inline]
-    pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<End> {
+    pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<OperationEnd> {
         let mut outcome = endpoint.take_outcome(self.id)?;
-        if self.direction == Direction::Out && endpoint.closing(self.with.context) == Some(Fault::Withdrawn) {
+        if self.direction == TransferDirection::Out && endpoint.closing(self.with.context) == Some(Fault::Withdrawn) {
             outcome.fault.get_or_insert(Fault::Withdrawn);
         }
         Some(self.conclude(outcome))
@@ -58,8 +58,8 @@ impl Transfer {
 
     /// What an outcome means for the program; what arrived reaches its buffer.
     #[inline]
-    pub fn conclude(&mut self, outcome: Outcome) -> End {
-        if self.direction == Direction::In {
+    pub fn conclude(&mut self, outcome: Outcome) -> OperationEnd {
+        if self.direction == TransferDirection::In {
             let comm = self.comm as usize;
             if let Some(held) = &self.held {
                 held.unpack(&outcome);
@@ -69,16 +69,16 @@ impl Transfer {
             }
             received(&outcome, self.capacity, comm)
         } else if outcome.fault.is_none() {
-            End::EMPTY
+            OperationEnd::EMPTY
         } else {
             let mut status = Status::EMPTY;
             status.set_cancelled(outcome.fault == Some(Fault::Cancelled));
-            End { status, error: fault(&outcome, 0, self.comm as usize) }
+            OperationEnd { status, error: fault(&outcome, 0, self.comm as usize) }
         }
     }
 }
 
-impl Held {
+impl HeldCopy {
     fn unpack(&self, outcome: &Outcome) {
         let arrived = match outcome.fault {
             None | Some(Fault::Truncated) => usize::try_from(outcome.length).unwrap_or(usize::MAX),
@@ -94,16 +94,16 @@ impl Held {
 
 /// The end of a receive into `capacity` bytes.
 #[inline]
-pub fn received(outcome: &Outcome, capacity: usize, comm: usize) -> End {
+pub fn received(outcome: &Outcome, capacity: usize, comm: usize) -> OperationEnd {
     if outcome.fault.is_some() {
         return failed_receive(outcome, capacity, comm);
     }
-    End::good(Status::new(outcome.source as i32, outcome.tag, outcome.length))
+    OperationEnd::good(Status::new(outcome.source as i32, outcome.tag, outcome.length))
 }
 
 /// The end of a receive into a scattered buffer. Where what arrived ends inside a basic element, the sender had other
 /// ones.
-pub fn received_scattered(outcome: &Outcome, target: &Scattered, comm: usize) -> End {
+pub fn received_scattered(outcome: &Outcome, target: &Scattered, comm: usize) -> OperationEnd {
     let mut end = received(outcome, target.bytes, comm);
     if outcome.fault.is_none() && target.cuts(outcome.length) {
         end.error = Some(cut(outcome, comm));
@@ -112,7 +112,7 @@ pub fn received_scattered(outcome: &Outcome, target: &Scattered, comm: usize) ->
 }
 
 #[cold]
-fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
+fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> OperationEnd {
     let status = match outcome.fault {
         Some(Fault::Cancelled) => {
             let mut status = Status::new(ANY_SOURCE, ANY_TAG, 0);
@@ -122,7 +122,7 @@ fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
         Some(Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn) => Status::EMPTY,
         _ => Status::new(outcome.source as i32, outcome.tag, outcome.length.min(capacity as u64)),
     };
-    End { status, error: fault(outcome, capacity, comm) }
+    OperationEnd { status, error: fault(outcome, capacity, comm) }
 }
 
 #[cold]

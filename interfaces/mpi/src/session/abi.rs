@@ -6,7 +6,7 @@ use crate::comm::from_groups;
 use crate::errhandler::{self, Handler};
 use crate::error::{Class, Error, RANKS, Result, Unit, null_place};
 use crate::group::{Group, abi as groups};
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use crate::info::{self, Info};
 use crate::start;
 use crate::world::WORLD;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 /// Errors go to the handler that is given.
 pub fn init(info: usize, errhandler: usize) -> Result<usize> {
-    let handler = errhandler::resolve(errhandler, Kind::Session)?;
+    let handler = errhandler::resolve(errhandler, HandleKind::Session)?;
     begin(info, &handler).map_err(|error| error.through(&handler))
 }
 
@@ -121,7 +121,7 @@ pub unsafe fn comm_create_from_group(
     info: usize,
     errhandler: usize,
 ) -> Result<usize> {
-    let handler = errhandler::resolve(errhandler, Kind::Comm)?;
+    let handler = errhandler::resolve(errhandler, HandleKind::Comm)?;
     // SAFETY: the program's string.
     let made = unsafe { from_group(group, stringtag, info, &handler) };
     Ok(made.map_err(|error| error.through(&handler))?.unwrap_or(COMM_NULL))
@@ -153,7 +153,7 @@ pub unsafe fn intercomm_create_from_groups(
     info: usize,
     errhandler: usize,
 ) -> Result<usize> {
-    let handler = errhandler::resolve(errhandler, Kind::Comm)?;
+    let handler = errhandler::resolve(errhandler, HandleKind::Comm)?;
     let leaders = (local_leader, remote_leader);
     // SAFETY: the program's string.
     let made = unsafe { between(local, remote, leaders, stringtag, info, &handler) };

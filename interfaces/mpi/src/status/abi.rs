@@ -4,7 +4,7 @@
 use crate::abi::{Status, UNDEFINED};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
-use crate::handle::Kind;
+use crate::handle::HandleKind;
 use crate::world::WORLD;
 
 /// The datatype of a handle.
@@ -13,7 +13,7 @@ fn find(datatype: usize) -> Result<Datatype> {
         return WORLD.enter().types.get(datatype).cloned();
     }
     let predefined = Datatype::predefined(datatype).cloned();
-    predefined.ok_or_else(|| Kind::Datatype.unknown("datatype", datatype))
+    predefined.ok_or_else(|| HandleKind::Datatype.unknown("datatype", datatype))
 }
 
 /// `MPI_Get_count`.

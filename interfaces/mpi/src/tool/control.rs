@@ -5,7 +5,7 @@ use crate::abi::{
     T_ERR_CVAR_SET_NEVER, T_ERR_CVAR_SET_NOT_NOW, T_ERR_INVALID, T_SCOPE_ALL_EQ, T_SCOPE_LOCAL, T_SCOPE_READONLY,
 };
 use weft_fabric::Settings;
-use weft_fabric::settings::{DEFINITIONS, Kind};
+use weft_fabric::settings::{DEFINITIONS, SettingKind};
 
 /// Bytes of a value that is a text, with its zero.
 pub const TEXT_BYTES: usize = 256;
@@ -38,8 +38,8 @@ pub fn scope(index: usize) -> i32 {
 /// The words of a setting that is one of some words; others are texts.
 pub fn words(index: usize) -> Option<&'static [&'static str]> {
     match DEFINITIONS[index].kind {
-        Kind::Switch => Some(&["off", "on"]),
-        Kind::Choice(words) => Some(words),
+        SettingKind::Switch => Some(&["off", "on"]),
+        SettingKind::Choice(words) => Some(words),
         _ => None,
     }
 }

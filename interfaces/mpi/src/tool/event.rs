@@ -4,13 +4,13 @@
 //! (`MPI_T_CB_REQUIRE_MPI_RESTRICTED` and above). A registration that has none of those drops the event and counts it.
 //! All events come about with the world held, one after the other; so their one source is ordered.
 
-use super::{Guard, Handles, State, state};
+use super::{ToolGuard, ToolHandles, ToolState, state};
 use crate::abi::{INT, T_ERR_INVALID, UNSIGNED_LONG_LONG};
 use std::ffi::c_void;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use weft_fabric::Outcome;
-use weft_fabric::events::{self, Event, Kind};
+use weft_fabric::events::{self, Event, EventKind};
 use weft_fabric::settings::Algorithms;
 
 /// A kind of event. Its values are integers, but for `bytes`, which is the last where there is one.
@@ -20,9 +20,9 @@ pub struct Type {
     meaning: &'static str,
 }
 
-const COLLECTIVE: usize = Kind::OTHERS as usize;
+const COLLECTIVE: usize = EventKind::OTHERS as usize;
 
-/// In the order of [`Kind`].
+/// In the order of [`EventKind`].
 pub const TYPES: [Type; COLLECTIVE + 1] = [
     Type {
         name: "unexpected_message",
@@ -135,7 +135,7 @@ pub struct Callback {
 unsafe impl Send for Callback {}
 
 /// One interest in a kind of event.
-pub struct Registration {
+pub struct EventRegistration {
     pub kind: usize,
     pub callbacks: [Option<Callback>; LEVELS.len()],
     /// The address of the function that is told of dropped events; 0: none.
@@ -147,7 +147,7 @@ pub struct Registration {
     freed: Option<Callback>,
 }
 
-impl Registration {
+impl EventRegistration {
     pub fn new(kind: usize) -> Self {
         Self { kind, callbacks: [None; LEVELS.len()], dropped_handler: 0, dropped: 0, running: 0, freed: None }
     }
@@ -172,7 +172,7 @@ impl Registration {
     }
 }
 
-impl State {
+impl ToolState {
     /// Events of those kinds are told from now on that somebody wants to hear of.
     pub fn settle_interest(&self) {
         let interested = self.registrations.live.values().filter(|registration| registration.is_interested());
@@ -213,22 +213,22 @@ fn listen(event: &Event) {
     };
     let few = |first: i32, second: i32, third: i32| Data { integers: [first, second, third, 0], bytes: 0 };
     let (kind, data) = match event {
-        Event::Unexpected { context, message } => (Kind::Unexpected, of_message(*context, message)),
-        Event::Taken { context, message } => (Kind::Taken, of_message(*context, message)),
+        Event::Unexpected { context, message } => (EventKind::Unexpected, of_message(*context, message)),
+        Event::Taken { context, message } => (EventKind::Taken, of_message(*context, message)),
         Event::Rendezvous { context, peer, tag, bytes, offered } => {
             let integers = [*peer as i32, *tag, *context as i32, i32::from(*offered)];
-            (Kind::Rendezvous, Data { integers, bytes: *bytes })
+            (EventKind::Rendezvous, Data { integers, bytes: *bytes })
         }
-        Event::Lost { peer } => (Kind::Lost, few(*peer as i32, 0, 0)),
+        Event::Lost { peer } => (EventKind::Lost, few(*peer as i32, 0, 0)),
         Event::Way { peer, from, to } => {
-            (Kind::Way, few(peer.map_or(-1, |peer| peer as i32), *from as i32, *to as i32))
+            (EventKind::Way, few(peer.map_or(-1, |peer| peer as i32), *from as i32, *to as i32))
         }
     };
     deliver(kind as usize, data);
 }
 
 /// A registration whose callback is to run, and what its dropped handler is to be told before.
-struct Call {
+struct CallbackCall {
     registration: usize,
     dropped: Option<(usize, i64)>,
 }
@@ -245,7 +245,7 @@ fn deliver(kind: usize, data: Data) {
             None => registration.dropped += 1,
             Some(_) => {
                 registration.running += 1;
-                calls.push(Call { registration: handle, dropped: registration.take_dropped() });
+                calls.push(CallbackCall { registration: handle, dropped: registration.take_dropped() });
             }
         }
     }
@@ -256,7 +256,7 @@ fn deliver(kind: usize, data: Data) {
     let instance = state.instances.insert(Instance { kind, data, timestamp });
     drop(state);
     let safety = crate::program::safety(LEVELS[RESTRICTED]);
-    for Call { registration, dropped } in calls {
+    for CallbackCall { registration, dropped } in calls {
         // As it is now: the callback before may have replaced it, and given up what it was told.
         let now =
             super::state().registrations.live.get(&registration).filter(|r| r.is_live()).and_then(|r| r.callback());
@@ -318,7 +318,7 @@ unsafe fn tell_freed(freed: Callback, registration: usize, safety: i32) {
 ///
 /// # Safety
 /// The functions are of their kinds.
-pub unsafe fn free(mut state: Guard, handle: usize, freed: Callback) {
+pub unsafe fn free(mut state: ToolGuard, handle: usize, freed: Callback) {
     let Some(registration) = state.registrations.live.get_mut(&handle) else { return };
     let dropped = registration.take_dropped();
     let user_data = registration.callbacks.iter().flatten().next().map_or(std::ptr::null_mut(), |one| one.user_data);
@@ -341,9 +341,9 @@ pub unsafe fn free(mut state: Guard, handle: usize, freed: Callback) {
     }
 }
 
-impl Handles<Registration> {
+impl ToolHandles<EventRegistration> {
     /// One that is not freed.
-    pub fn find(&mut self, handle: usize) -> super::Answer<&mut Registration> {
+    pub fn find(&mut self, handle: usize) -> super::Answer<&mut EventRegistration> {
         let found = self.live.get_mut(&handle).filter(|registration| registration.is_live());
         found.ok_or(crate::abi::T_ERR_INVALID_HANDLE)
     }
@@ -355,8 +355,8 @@ mod tests {
 
     #[test]
     fn each_kind_is_where_its_number_says_and_its_values_lie_in_the_data() {
-        let kinds = [Kind::Unexpected, Kind::Taken, Kind::Rendezvous, Kind::Lost, Kind::Way];
-        assert!(kinds.iter().zip(0..Kind::OTHERS).all(|(kind, number)| *kind as u32 == number));
+        let kinds = [EventKind::Unexpected, EventKind::Taken, EventKind::Rendezvous, EventKind::Lost, EventKind::Way];
+        assert!(kinds.iter().zip(0..EventKind::OTHERS).all(|(kind, number)| *kind as u32 == number));
         for kind in &TYPES {
             for (index, name) in kind.elements.iter().enumerate() {
                 let (at, datatype) = kind.element(index).expect("an element");

@@ -9,7 +9,7 @@ use crate::abi::{CART, COMM_NULL, DIST_GRAPH, GRAPH, UNDEFINED, slice_of};
 use crate::comm::Comm;
 use crate::comm::abi::{intra, of};
 use crate::comm::create::{everyone, insert, with_topology};
-use crate::comm::{Draft, agree};
+use crate::comm::{CommDraft, agree};
 use crate::error::{Class, Error, Result, Unit};
 use crate::group::Group;
 use crate::world::WORLD;
@@ -183,6 +183,7 @@ pub unsafe fn cart_sub(comm: usize, remain_dims: *const i32) -> Result<usize> {
     let agreed = agree::agree("MPI_Cart_sub", circle, [0; 3])?;
     let ranks = (0..comm.size()).filter(|&rank| grid.sub(rank, &kept).1 == color);
     let group = Group::new(ranks.map(|rank| comm.local.peer(rank)).collect(), me);
-    let draft = Draft { topology: Some(Topology::Cartesian(sub)), ..Draft::from_parent(Arc::new(group), &comm) };
+    let draft =
+        CommDraft { topology: Some(Topology::Cartesian(sub)), ..CommDraft::from_parent(Arc::new(group), &comm) };
     Ok(insert(&mut WORLD.enter(), draft, agreed.context))
 }

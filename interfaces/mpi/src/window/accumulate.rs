@@ -3,15 +3,15 @@
 use super::apply::{Action, apply};
 use super::elements::{Span, Spans, basic, operation, spans};
 use super::epoch::wait_in_window;
-use super::message::{Head, Kind, Landing, Reply};
+use super::message::{AnswerLanding, AnswerPlace, WindowHead, WindowMessageKind};
 use super::transfer::{expect, give_up, packed, pieces, send_when_room};
-use super::words::{self, Which};
-use super::{Way, Window};
+use super::words::{self, WhichLock};
+use super::{TargetWay, Window};
 use crate::abi::{Aim, Described, PROC_NULL};
-use crate::datatype::{Datatype, Group};
+use crate::datatype::{Datatype, TypeGroup};
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
-use crate::op::Predefined;
+use crate::handle::HandleTable;
+use crate::op::PredefinedOperation;
 use crate::point::Buffer;
 use crate::request::SENT;
 use crate::world::{WORLD, World};
@@ -23,7 +23,7 @@ struct Deed {
     rank: usize,
     spans: Spans,
     action: Action,
-    op: Predefined,
+    op: PredefinedOperation,
     basic: &'static Datatype,
     elements: usize,
     /// The origin's elements side by side, each in the extent of its type: the program's, or `held`.
@@ -33,7 +33,7 @@ struct Deed {
     _held: Vec<u8>,
     /// Where what was there goes; null if nobody asks.
     result: *mut u8,
-    landing: Landing,
+    landing: AnswerLanding,
 }
 
 impl Deed {
@@ -84,7 +84,7 @@ pub(super) unsafe fn gather(row: &[u8], buffer: &Buffer, basic: &Datatype) -> Re
 }
 
 /// What the program asks for.
-pub struct Call {
+pub struct AccumulateCall {
     pub name: &'static str,
     pub handle: usize,
     /// None where the operation looks at nothing of the origin.
@@ -99,7 +99,7 @@ pub struct Call {
 ///
 /// # Safety
 /// The buffers are the program's for this purpose, until the operation is complete.
-pub unsafe fn accumulate(call: &Call) -> Result<usize> {
+pub unsafe fn accumulate(call: &AccumulateCall) -> Result<usize> {
     let mut guard = WORLD.enter();
     let World { windows, types, ops, endpoint, .. } = &mut *guard;
     let window = &mut **windows.table.get_mut(call.handle)?;
@@ -116,14 +116,19 @@ pub unsafe fn accumulate(call: &Call) -> Result<usize> {
 
 /// # Safety
 /// As [`accumulate`].
-unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, call: &Call) -> Result<Option<Deed>> {
-    if op == Predefined::NoOp && call.result.is_none() {
+unsafe fn plan(
+    window: &mut Window,
+    types: &HandleTable<Datatype>,
+    op: PredefinedOperation,
+    call: &AccumulateCall,
+) -> Result<Option<Deed>> {
+    if op == PredefinedOperation::NoOp && call.result.is_none() {
         let detail = "op is MPI_NO_OP, which changes nothing and fetches nothing here".to_owned();
         return Err(Error::new(Class::Op, detail));
     }
     let has_target = call.aim.rank != PROC_NULL;
     let describe = |what, name| Buffer::with_partner(types, what, name, has_target);
-    let origin = if op == Predefined::NoOp { None } else { Some(describe(call.origin, "origin_datatype")?) };
+    let origin = if op == PredefinedOperation::NoOp { None } else { Some(describe(call.origin, "origin_datatype")?) };
     let result = call.result.map(|result| describe(result, "result_datatype")).transpose()?;
     let sight = match window.sight(types, &call.aim)? {
         Some(sight) if sight.bytes > 0 => sight,
@@ -148,7 +153,7 @@ unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, cal
         },
     };
     let bytes = elements * basic.extent() as usize;
-    let (result, landing) = result.map_or((std::ptr::null_mut(), Landing::There), |buffer| {
+    let (result, landing) = result.map_or((std::ptr::null_mut(), AnswerLanding::There), |buffer| {
         place_of_result(buffer, bytes, elements, basic, is_basic(call.result.map_or(0, |result| result.datatype)))
     });
     let origin_bytes = if origin.is_some() { bytes } else { 0 };
@@ -175,12 +180,12 @@ fn place_of_result(
     elements: usize,
     basic: &'static Datatype,
     is_basic: bool,
-) -> (*mut u8, Landing) {
+) -> (*mut u8, AnswerLanding) {
     match in_row(&buffer, elements, basic, is_basic) {
-        Some(at) => (at, Landing::There),
+        Some(at) => (at, AnswerLanding::There),
         None => {
             let mut memory = vec![0u8; bytes];
-            (memory.as_mut_ptr(), Landing::Elements(memory, buffer, basic))
+            (memory.as_mut_ptr(), AnswerLanding::Elements(memory, buffer, basic))
         }
     }
 }
@@ -202,7 +207,7 @@ pub unsafe fn fetch_and_op(
     let World { windows, types, ops, endpoint, .. } = &mut *guard;
     let window = &mut **windows.table.get_mut(handle)?;
     let predefined = operation(ops, op)?;
-    let fetches_only = predefined == Predefined::NoOp;
+    let fetches_only = predefined == PredefinedOperation::NoOp;
     let basic = Datatype::predefined(datatype).filter(|basic| basic.size() > 0 && basic.size() == basic.extent());
     let has_places = !result.is_null() && (fetches_only || !origin.is_null());
     let Some(basic) = basic.filter(|_| has_places && rank != PROC_NULL) else {
@@ -210,7 +215,9 @@ pub unsafe fn fetch_and_op(
         let described = |buffer| Described { buffer, count: 1, datatype };
         let (origin, result) = (described(origin), Some(described(result.cast_const())));
         // SAFETY: the caller's promise.
-        return unsafe { accumulate(&Call { name, handle, origin, result, aim, op, has_request: false }).map(drop) };
+        return unsafe {
+            accumulate(&AccumulateCall { name, handle, origin, result, aim, op, has_request: false }).map(drop)
+        };
     };
     let Some(sight) = window.sight(types, &aim)? else { return Ok(()) };
     let deed = Deed {
@@ -224,11 +231,11 @@ pub unsafe fn fetch_and_op(
         origin_bytes: if fetches_only { 0 } else { sight.bytes },
         _held: Vec::new(),
         result: result.cast(),
-        landing: Landing::There,
+        landing: AnswerLanding::There,
     };
     // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
     let tried = unsafe { try_deed(window, endpoint, &deed)? };
-    if let Tried::Done = tried {
+    if let TriedOperation::Done = tried {
         return Ok(());
     }
     drop(guard);
@@ -252,7 +259,13 @@ pub unsafe fn compare_and_swap(
         let World { windows, types, endpoint, .. } = &mut *guard;
         let window = &mut **windows.table.get_mut(handle)?;
         let kind = types.get(datatype)?;
-        let allowed = [Group::CInteger, Group::FortranInteger, Group::Logical, Group::MultiLanguage, Group::Byte];
+        let allowed = [
+            TypeGroup::CInteger,
+            TypeGroup::FortranInteger,
+            TypeGroup::Logical,
+            TypeGroup::MultiLanguage,
+            TypeGroup::Byte,
+        ];
         let basic = Datatype::predefined(datatype).filter(|basic| {
             basic.named().is_some_and(|named| allowed.contains(&named.group) && !named.scalars.is_empty())
         });
@@ -276,14 +289,14 @@ pub unsafe fn compare_and_swap(
             rank: sight.rank,
             spans: Spans::One([Span { at: sight.at, count: 1 }]),
             action: Action::Swap,
-            op: Predefined::Replace,
+            op: PredefinedOperation::Replace,
             basic,
             elements: 1,
             origin: held.as_ptr(),
             origin_bytes: 2 * size,
             _held: Vec::new(),
             result: result.cast(),
-            landing: Landing::There,
+            landing: AnswerLanding::There,
         };
         // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
         let tried = unsafe { try_deed(window, endpoint, &deed)? };
@@ -293,7 +306,7 @@ pub unsafe fn compare_and_swap(
 }
 
 /// Whether an operation could be done.
-pub(super) enum Tried {
+pub(super) enum TriedOperation {
     Done,
     /// Somebody holds the lock.
     Busy,
@@ -302,28 +315,34 @@ pub(super) enum Tried {
 }
 
 /// What is left to be done after the first try.
-fn finish(call: &'static str, handle: usize, deed: Deed, mut tried: Tried, has_request: bool) -> Result<usize> {
-    let attempt = |world: &mut World| -> Result<Tried> {
+fn finish(
+    call: &'static str,
+    handle: usize,
+    deed: Deed,
+    mut tried: TriedOperation,
+    has_request: bool,
+) -> Result<usize> {
+    let attempt = |world: &mut World| -> Result<TriedOperation> {
         let World { windows, endpoint, .. } = world;
         let window = &mut **windows.table.get_mut(handle)?;
         // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
         unsafe { try_deed(window, endpoint, &deed) }
     };
-    if let Tried::Busy = tried {
+    if let TriedOperation::Busy = tried {
         let rank = deed.rank;
         tried = wait_in_window(call, handle, Some(rank), |world, looks| match attempt(world) {
-            Ok(Tried::Busy) if looks => {
+            Ok(TriedOperation::Busy) if looks => {
                 let World { windows, endpoint, .. } = world;
-                windows.table.find(handle)?.ended_holder(endpoint, rank, Which::Accumulate).map(Err)
+                windows.table.find(handle)?.ended_holder(endpoint, rank, WhichLock::Accumulate).map(Err)
             }
-            Ok(Tried::Busy) => None,
+            Ok(TriedOperation::Busy) => None,
             tried => Some(tried),
         })?;
     }
     match tried {
-        Tried::Elsewhere => send(call, handle, deed, has_request),
+        TriedOperation::Elsewhere => send(call, handle, deed, has_request),
         _ => {
-            if let Landing::Elements(memory, buffer, basic) = &deed.landing {
+            if let AnswerLanding::Elements(memory, buffer, basic) = &deed.landing {
                 // SAFETY: the program's buffer for the result.
                 unsafe { gather(memory, buffer, basic)? };
             }
@@ -334,19 +353,21 @@ fn finish(call: &'static str, handle: usize, deed: Deed, mut tried: Tried, has_r
 
 /// # Safety
 /// The deed fits the window, and its buffers are valid.
-unsafe fn try_deed(window: &mut Window, endpoint: &mut Endpoint, deed: &Deed) -> Result<Tried> {
+unsafe fn try_deed(window: &mut Window, endpoint: &mut Endpoint, deed: &Deed) -> Result<TriedOperation> {
     let target = &window.targets[deed.rank];
-    let (Some(place), false) = (target.place, matches!(target.way, Way::Message)) else { return Ok(Tried::Elsewhere) };
+    let (Some(place), false) = (target.place, matches!(target.way, TargetWay::Message)) else {
+        return Ok(TriedOperation::Elsewhere);
+    };
     let me = window.comm.rank;
-    if !words::try_lock(window.words.word(place, Which::Accumulate), true, me) {
-        return Ok(Tried::Busy);
+    if !words::try_lock(window.words.word(place, WhichLock::Accumulate), true, me) {
+        return Ok(TriedOperation::Busy);
     }
     // SAFETY: the caller's promise, and the lock is held.
     let done = unsafe { apply(target, deed.action, &deed.spans, deed.basic, (deed.origin, deed.result)) };
-    window.release_word(endpoint, place, Which::Accumulate, true);
+    window.release_word(endpoint, place, WhichLock::Accumulate, true);
     match done {
-        Ok(()) => Ok(Tried::Done),
-        Err(error) => window.refused(deed.rank, &error).map_or(Ok(Tried::Elsewhere), Err),
+        Ok(()) => Ok(TriedOperation::Done),
+        Err(error) => window.refused(deed.rank, &error).map_or(Ok(TriedOperation::Elsewhere), Err),
     }
 }
 
@@ -357,22 +378,23 @@ fn send(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Res
     let fetches = !deed.result.is_null();
     let bytes = deed.elements * extent;
     let kind = match deed.action {
-        Action::Swap => Kind::CompareAndSwap,
-        _ if fetches => Kind::FetchAccumulate,
-        _ => Kind::Accumulate,
+        Action::Swap => WindowMessageKind::CompareAndSwap,
+        _ if fetches => WindowMessageKind::FetchAccumulate,
+        _ => WindowMessageKind::Accumulate,
     };
     let origin: &[u8] = match deed.origin_bytes {
         0 => &[],
         // SAFETY: the origin's elements, as long as the deed lives.
         bytes => unsafe { std::slice::from_raw_parts(deed.origin, bytes) },
     };
-    let mut head = Head { element: deed.basic.code().map_or(0, u64::from), op: deed.op as u64, ..Head::new(kind) };
+    let mut head =
+        WindowHead { element: deed.basic.code().map_or(0, u64::from), op: deed.op as u64, ..WindowHead::new(kind) };
     let parts = pieces(&deed.spans, extent, extent as i64);
     let mut request = SENT;
     if fetches {
         let (rank, at, landing) = (deed.rank, deed.result, deed.landing);
         let reply =
-            Reply { rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None, doubted: false };
+            AnswerPlace { rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None, doubted: false };
         (head.id, request) = expect(call, handle, reply, has_request)?;
     }
     for piece in parts {

@@ -2,10 +2,10 @@
 
 use super::elements::{Span, runs};
 use super::transfer::pieces;
-use super::{Way, remote};
+use super::{TargetWay, remote};
 use crate::datatype::Datatype;
 use crate::error::Result;
-use crate::op::{Kernel, Predefined};
+use crate::op::{Kernel, PredefinedOperation};
 use weft_fabric::region::Attach;
 
 /// What is copied out of another process's memory, changed and copied back at a time, bytes: it stays in the caches.
@@ -25,10 +25,10 @@ pub(super) enum Action {
 impl Action {
     /// # Errors
     /// The operation is not defined for the type.
-    pub fn of(op: Predefined, basic: &Datatype) -> Result<Self> {
+    pub fn of(op: PredefinedOperation, basic: &Datatype) -> Result<Self> {
         Ok(match op {
-            Predefined::NoOp => Self::Keep,
-            Predefined::Replace => Self::Replace,
+            PredefinedOperation::NoOp => Self::Keep,
+            PredefinedOperation::Replace => Self::Replace,
             op => Self::Combine(op.kernel(basic)?),
         })
     }
@@ -39,14 +39,14 @@ impl Action {
 /// # Safety
 /// The spans lie in the target's memory; the origin has the elements, and the result, if not null, room for them.
 pub(super) unsafe fn apply(
-    target: &super::Target,
+    target: &super::TargetMember,
     action: Action,
     spans: &[Span],
     basic: &Datatype,
     (mut origin, mut result): (*const u8, *mut u8),
 ) -> std::io::Result<()> {
     let extent = basic.extent() as usize;
-    if let Way::Attach(attach) = target.way
+    if let TargetWay::Attach(attach) = target.way
         && basic.size() == basic.extent()
     {
         // SAFETY: the caller's promise.
@@ -57,18 +57,18 @@ pub(super) unsafe fn apply(
         // SAFETY: the caller's promise; the kernel was chosen for the type.
         unsafe {
             match target.way {
-                Way::Mapped(base) => {
+                TargetWay::Mapped(base) => {
                     let at = base.wrapping_offset(span.at as isize);
                     if !result.is_null() {
                         std::ptr::copy_nonoverlapping(at, result, bytes);
                     }
                     change(action, origin, at, span.count, basic);
                 }
-                Way::Attach(attach) => {
+                TargetWay::Attach(attach) => {
                     let at = target.base.wrapping_add(span.at as u64);
                     through(attach, at, action, (origin, result), bytes, basic)?;
                 }
-                Way::Message => return Err(std::io::Error::other("its memory is not reached from here")),
+                TargetWay::Message => return Err(std::io::Error::other("its memory is not reached from here")),
             }
         }
         origin = origin.wrapping_add(bytes);

@@ -7,11 +7,11 @@
 
 use super::epoch::{Epochs, find};
 use super::message::Service;
-use super::words::Words;
-use super::{Flavor, Memory, Places, Target, Way, Window};
+use super::words::WindowWords;
+use super::{Flavor, Places, TargetMember, TargetWay, Window, WindowMemory};
 use crate::comm::agree::{agree, meet, tell};
 use crate::comm::create::everyone;
-use crate::comm::{Comm, Draft};
+use crate::comm::{Comm, CommDraft};
 use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::info::Info;
@@ -38,21 +38,21 @@ pub struct Plan {
 
 /// What one member brings.
 #[derive(Clone, Copy)]
-struct Share {
+struct Brought {
     size: u64,
     unit: i64,
 }
 
 /// The members of this host and where their memory lies in the common one.
-struct Host {
+struct WindowHost {
     ranks: Vec<u32>,
     /// Of each of `ranks`.
     offsets: Vec<u64>,
     bytes: usize,
 }
 
-impl Host {
-    fn new(ranks: Vec<u32>, shares: &[Share], contiguous: bool) -> Option<Self> {
+impl WindowHost {
+    fn new(ranks: Vec<u32>, shares: &[Brought], contiguous: bool) -> Option<Self> {
         let mut offsets = Vec::with_capacity(ranks.len());
         let mut end = 0u64;
         for &rank in &ranks {
@@ -91,7 +91,7 @@ pub fn create(parent: &Comm, plan: Plan) -> Result<(usize, *mut u8)> {
         let detail = format!("an argument of rank {rank} is wrong: {}", crate::error::text(code));
         return Err(Error::from_code(code, detail));
     }
-    let shares: Vec<Share> = agreed.said.iter().map(|said| Share { size: said[0], unit: said[1] as i64 }).collect();
+    let shares: Vec<Brought> = agreed.said.iter().map(|said| Brought { size: said[0], unit: said[1] as i64 }).collect();
     let apart = agreed.said.iter().any(|said| said[2] & 1 != 0);
     let comm = own_comm(parent, agreed.context);
     let made = make(&comm, &plan, &shares, apart, me);
@@ -116,7 +116,7 @@ fn check(plan: &Plan) -> Result<(u64, i64)> {
 /// A communicator of the window's own, which the program does not know.
 fn own_comm(parent: &Comm, context: u32) -> Arc<Comm> {
     let (errhandler, session) = (Arc::new(Handler::Return), parent.session);
-    let draft = Draft { errhandler, session, ..Draft::new(parent.local.clone()) };
+    let draft = CommDraft { errhandler, session, ..CommDraft::new(parent.local.clone()) };
     let mut world = WORLD.enter();
     let handle = crate::comm::create::insert(&mut world, draft, context);
     world.comm(handle).expect("it was just made").clone()
@@ -134,7 +134,7 @@ fn ranks_of_host(endpoint: &Endpoint, comm: &Comm) -> Vec<u32> {
     (0..comm.size()).filter(is_near).collect()
 }
 
-fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) -> Result<(usize, *mut u8)> {
+fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Brought], apart: bool, me: Peer) -> Result<(usize, *mut u8)> {
     let ranks = ranks_of_host(&WORLD.enter().endpoint, comm);
     if plan.flavor == Flavor::Shared && ranks.len() < comm.size() as usize {
         let other = (0..comm.size()).find(|rank| !ranks.contains(rank)).unwrap_or(0);
@@ -142,14 +142,14 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
             format!("rank {other} of comm shares no memory with rank {}: split it by MPI_COMM_TYPE_SHARED", comm.rank);
         return Err(Error::new(Class::RmaShared, detail));
     }
-    let host = Host::new(ranks, shares, plan.flavor == Flavor::Shared && !apart);
+    let host = WindowHost::new(ranks, shares, plan.flavor == Flavor::Shared && !apart);
     let host = host.ok_or_else(|| Error::new(Class::NoMem, "the sizes of the members are too large together"))?;
     let (words, memory) = common(comm, plan, &host)?;
     let place = host.place(comm.rank).expect("a process is on its own host");
     let base = match &memory {
-        Memory::None => plan.base,
+        WindowMemory::None => plan.base,
         _ if plan.size == 0 => std::ptr::null_mut(),
-        Memory::Private(own) => own.at(0, plan.size as usize),
+        WindowMemory::Private(own) => own.at(0, plan.size as usize),
         memory => memory.at(host.offsets[place] as usize, plan.size as usize),
     };
     // Who has not opened the common words yet may still get there: all meet before the window is used.
@@ -159,7 +159,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     let world = &mut *guard;
     let site = Site { comm, plan, shares, host: &host, memory: &memory, words_shared: words.is_shared(), base, me };
     let mut opened = Vec::new();
-    let targets: Vec<Target> =
+    let targets: Vec<TargetMember> =
         (0..comm.size()).map(|rank| site.target(&world.endpoint, rank, said[rank as usize], &mut opened)).collect();
     let mut service = Service::new(comm.context, comm.rank, targets.len());
     service.open(&mut world.endpoint);
@@ -195,9 +195,9 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
 struct Site<'a> {
     comm: &'a Comm,
     plan: &'a Plan,
-    shares: &'a [Share],
-    host: &'a Host,
-    memory: &'a Memory,
+    shares: &'a [Brought],
+    host: &'a WindowHost,
+    memory: &'a WindowMemory,
     words_shared: bool,
     /// Of this member's memory.
     base: *mut u8,
@@ -207,28 +207,28 @@ struct Site<'a> {
 impl Site<'_> {
     /// How the member `rank`, which has `said` where its memory is, is reached. A region that is opened for it is kept
     /// in `opened`.
-    fn target(&self, endpoint: &Endpoint, rank: u32, said: [u64; 4], opened: &mut Vec<Region>) -> Target {
+    fn target(&self, endpoint: &Endpoint, rank: u32, said: [u64; 4], opened: &mut Vec<Region>) -> TargetMember {
         let (peer, near) = (self.comm.local.peer(rank), self.host.place(rank));
-        let Share { size, unit } = self.shares[rank as usize];
+        let Brought { size, unit } = self.shares[rank as usize];
         let is_dynamic = self.plan.flavor == Flavor::Dynamic;
         let way = match (self.memory, near) {
-            _ if peer == self.me => Way::Mapped(if is_dynamic { std::ptr::null_mut() } else { self.base }),
-            (Memory::None, Some(_)) => {
+            _ if peer == self.me => TargetWay::Mapped(if is_dynamic { std::ptr::null_mut() } else { self.base }),
+            (WindowMemory::None, Some(_)) => {
                 let [_, token, bytes, place] = said;
                 match (Shown { token, bytes, place }).open(endpoint, peer, size) {
                     Some((region, base)) => {
                         opened.push(region);
-                        Way::Mapped(base)
+                        TargetWay::Mapped(base)
                     }
-                    None => endpoint.attach(peer).map_or(Way::Message, Way::Attach),
+                    None => endpoint.attach(peer).map_or(TargetWay::Message, TargetWay::Attach),
                 }
             }
-            (Memory::Private(_), _) | (_, None) => Way::Message,
-            (memory, Some(near)) => Way::Mapped(memory.at(self.host.offsets[near] as usize, size as usize)),
+            (WindowMemory::Private(_), _) | (_, None) => TargetWay::Message,
+            (memory, Some(near)) => TargetWay::Mapped(memory.at(self.host.offsets[near] as usize, size as usize)),
         };
         let place = near.map(|near| near as u32).filter(|_| self.words_shared || peer == self.me);
         let base = if is_dynamic { 0 } else { said[0] };
-        Target { peer, way, base, size, unit, place }
+        TargetMember { peer, way, base, size, unit, place }
     }
 }
 
@@ -267,7 +267,7 @@ impl Shown {
 
 /// What the first member of a host tells the others. `number` and `first` are 1 above what they name.
 #[derive(Clone, Copy, Default)]
-struct Offer {
+struct MemoryOffer {
     words: u64,
     number: u64,
     token: u64,
@@ -275,13 +275,13 @@ struct Offer {
 }
 
 /// The words, and the memory for all members of this host where the window makes it.
-fn common(comm: &Arc<Comm>, plan: &Plan, host: &Host) -> Result<(Words, Memory)> {
+fn common(comm: &Arc<Comm>, plan: &Plan, host: &WindowHost) -> Result<(WindowWords, WindowMemory)> {
     let allocates = matches!(plan.flavor, Flavor::Allocate | Flavor::Shared);
     let leads = host.leader() == comm.rank as usize;
     let blocks = WORLD.enter().endpoint.shared_blocks();
-    let (mut mine, mut region, mut trouble) = (Offer::default(), None, None);
+    let (mut mine, mut region, mut trouble) = (MemoryOffer::default(), None, None);
     if leads && host.ranks.len() > 1 {
-        mine.words = Words::take(&blocks, host.ranks.len()).map_or(0, |first| first as u64 + 1);
+        mine.words = WindowWords::take(&blocks, host.ranks.len()).map_or(0, |first| first as u64 + 1);
     }
     if leads && allocates {
         match Region::create(host.bytes) {
@@ -306,11 +306,11 @@ fn common(comm: &Arc<Comm>, plan: &Plan, host: &Host) -> Result<(Words, Memory)>
     }
     let [first, number, token, _] = offers[host.leader()];
     let words = match first.checked_sub(1).and_then(|first| Some((first as usize, blocks.open(first as usize, 1)?))) {
-        Some((first, block)) => Words::Shared { block, blocks: blocks.clone(), first, is_mine: leads },
-        None => Words::own(),
+        Some((first, block)) => WindowWords::Shared { block, blocks: blocks.clone(), first, is_mine: leads },
+        None => WindowWords::own(),
     };
     if !allocates {
-        return Ok((words, Memory::None));
+        return Ok((words, WindowMemory::None));
     }
     let wants = words.is_shared() || plan.flavor == Flavor::Shared;
     if !leads && wants && number > 0 {
@@ -321,13 +321,13 @@ fn common(comm: &Arc<Comm>, plan: &Plan, host: &Host) -> Result<(Words, Memory)>
     let misses = u64::from(region.is_none());
     let missing = tell(plan.call, comm, [misses, 0, 0, 0])?;
     if missing.iter().all(|said| said[0] == 0) {
-        let memory = region.map_or(Memory::None, Memory::Region);
+        let memory = region.map_or(WindowMemory::None, WindowMemory::Region);
         return Ok((words, memory));
     }
     elsewhere(comm, plan, host, words, region.filter(|_| missing_here(host, &missing) == 0))
 }
 
-fn missing_here(host: &Host, missing: &[[u64; 4]]) -> u64 {
+fn missing_here(host: &WindowHost, missing: &[[u64; 4]]) -> u64 {
     host.ranks.iter().map(|&rank| missing[rank as usize][0]).sum()
 }
 
@@ -335,10 +335,10 @@ fn missing_here(host: &Host, missing: &[[u64; 4]]) -> u64 {
 fn elsewhere(
     comm: &Arc<Comm>,
     plan: &Plan,
-    host: &Host,
-    words: Words,
+    host: &WindowHost,
+    words: WindowWords,
     region: Option<Region>,
-) -> Result<(Words, Memory)> {
+) -> Result<(WindowWords, WindowMemory)> {
     let count = host.bytes.div_ceil(BLOCK_BYTES);
     let leads = host.leader() == comm.rank as usize;
     let blocks = WORLD.enter().endpoint.shared_blocks();
@@ -346,11 +346,11 @@ fn elsewhere(
     let mine = if wanted { blocks.take(count).map_or(0, |first| first as u64 + 1) } else { 0 };
     let offers = tell(plan.call, comm, [mine, 0, 0, 0])?;
     if let Some(region) = region {
-        return Ok((words, Memory::Region(region)));
+        return Ok((words, WindowMemory::Region(region)));
     }
     let first = offers[host.leader()][0].checked_sub(1);
     if let Some((first, block)) = first.and_then(|first| Some((first as usize, blocks.open(first as usize, count)?))) {
-        return Ok((words, Memory::Block { block, first, count }));
+        return Ok((words, WindowMemory::Block { block, first, count }));
     }
     if plan.flavor == Flavor::Shared {
         words.give_back();
@@ -359,16 +359,16 @@ fn elsewhere(
     }
     // Everybody by himself: others come by messages.
     let own = Region::create(plan.size as usize).map_err(|error| Error::new(Class::NoMem, error.to_string()))?;
-    Ok((words, Memory::Private(own)))
+    Ok((words, WindowMemory::Private(own)))
 }
 
-impl Words {
+impl WindowWords {
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Shared { .. })
     }
 }
 
-impl Memory {
+impl WindowMemory {
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         match self {
             Self::None => std::ptr::null_mut(),
@@ -412,7 +412,7 @@ pub fn free(handle: usize) -> Result<()> {
         windows.live.retain(|live| *live != handle);
         window.service.reap(endpoint);
         window.service.close(endpoint);
-        if let Memory::Block { first, count, .. } = window.memory
+        if let WindowMemory::Block { first, count, .. } = window.memory
             && window.host[0] as usize == window.me()
         {
             endpoint.shared_blocks().give(first, count);

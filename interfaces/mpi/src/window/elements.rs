@@ -2,7 +2,7 @@
 
 use crate::datatype::{Datatype, Scalar};
 use crate::error::{Class, Error, Result};
-use crate::op::{Op, Predefined};
+use crate::op::{Op, PredefinedOperation};
 use std::ops::Deref;
 
 /// The code of the bytes' datatype.
@@ -17,8 +17,8 @@ pub struct Span {
 
 /// The predefined type that an operation sees in `datatype`: itself, the only one in its type map, or bytes where the
 /// operation looks into none.
-pub fn basic(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
-    if matches!(op, Predefined::Replace | Predefined::NoOp) {
+pub fn basic(datatype: &Datatype, op: PredefinedOperation) -> Result<&'static Datatype> {
+    if matches!(op, PredefinedOperation::Replace | PredefinedOperation::NoOp) {
         return Ok(Datatype::predefined(BYTE).expect("bytes are predefined"));
     }
     match datatype.named().and_then(|named| Datatype::predefined(usize::from(named.code))) {
@@ -28,10 +28,10 @@ pub fn basic(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
 }
 
 /// The predefined type that a derived one consists of: a pair for the operations on pairs.
-fn only_type(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
+fn only_type(datatype: &Datatype, op: PredefinedOperation) -> Result<&'static Datatype> {
     // The first scalars at even and at odd places, and whether all others are like them.
     let (mut first, mut places, mut alike) = ([None::<Scalar>; 2], 0usize, true);
-    let mut apart = Apart::default();
+    let mut apart = PairGap::default();
     datatype.visit_scalars(|scalar, disp, count| {
         apart.add(scalar, disp, count);
         for place in places..places + count.clamp(0, 2) as usize {
@@ -40,12 +40,14 @@ fn only_type(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
         places = places.wrapping_add(count.max(0) as usize);
     });
     let wanted = match first {
-        [Some(value), Some(index)] if matches!(op, Predefined::Minloc | Predefined::Maxloc) => vec![value, index],
+        [Some(value), Some(index)] if matches!(op, PredefinedOperation::Minloc | PredefinedOperation::Maxloc) => {
+            vec![value, index]
+        }
         [Some(value), other] if other.is_none_or(|other| other == value) => vec![value],
         _ => Vec::new(),
     };
     let is_placed = |candidate: &Datatype| {
-        let mut named = Apart::default();
+        let mut named = PairGap::default();
         candidate.visit_scalars(|scalar, disp, count| named.add(scalar, disp, count));
         wanted.len() < 2 || apart == named
     };
@@ -59,14 +61,14 @@ fn only_type(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
 
 /// How far the second scalar of each pair lies from the first.
 #[derive(Default)]
-struct Apart {
+struct PairGap {
     distance: Option<i64>,
     differs: bool,
     /// Where the first one lies whose second has not come yet.
     open: Option<i64>,
 }
 
-impl Apart {
+impl PairGap {
     /// `count` scalars side by side, the next in the order of the type map.
     fn add(&mut self, scalar: Scalar, mut disp: i64, mut count: i64) {
         if count <= 0 {
@@ -89,7 +91,7 @@ impl Apart {
     }
 }
 
-impl PartialEq for Apart {
+impl PartialEq for PairGap {
     fn eq(&self, other: &Self) -> bool {
         let is_whole = |apart: &Self| !apart.differs && apart.open.is_none();
         is_whole(self) && is_whole(other) && self.distance == other.distance
@@ -100,7 +102,7 @@ impl PartialEq for Apart {
 ///
 /// # Errors
 /// There is none, or it is the program's own: those are not defined for windows.
-pub fn operation(ops: &crate::handle::Table<Op>, handle: usize) -> Result<Predefined> {
+pub fn operation(ops: &crate::handle::HandleTable<Op>, handle: usize) -> Result<PredefinedOperation> {
     match ops.get(handle)? {
         Op::Predefined(op) => Ok(*op),
         Op::User { .. } => {
@@ -174,7 +176,7 @@ pub fn bounds(datatype: &Datatype, count: i64, at: i128) -> (i128, i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datatype::Width;
+    use crate::datatype::ConstructorForm;
 
     fn predefined(code: usize) -> &'static Datatype {
         Datatype::predefined(code).expect("predefined")
@@ -199,31 +201,39 @@ mod tests {
     #[test]
     fn strided_elements_are_spans_of_their_own() {
         let double = predefined(crate::abi::DOUBLE);
-        let vector = Datatype::vector(3, 2, 5, double, Width::Int).expect("small");
+        let vector = Datatype::vector(3, 2, 5, double, ConstructorForm::Int).expect("small");
         let expected = [Span { at: 0, count: 2 }, Span { at: 40, count: 2 }, Span { at: 80, count: 2 }];
         assert_eq!(*spans(&vector, 1, 0, double), expected);
-        assert_eq!(basic(&vector, Predefined::Sum).expect("doubles only").code(), double.code());
+        assert_eq!(basic(&vector, PredefinedOperation::Sum).expect("doubles only").code(), double.code());
         assert_eq!(bounds(&vector, 1, 16), (16, 16 + 96));
     }
 
     #[test]
     fn a_mixed_type_has_no_sum_but_can_be_replaced() {
         let (int, double) = (predefined(crate::abi::INT), predefined(crate::abi::DOUBLE));
-        let mixed = Datatype::structure(&[1, 1], &[0, 8], &[int.clone(), double.clone()], Width::Int).expect("small");
-        assert_eq!(basic(&mixed, Predefined::Sum).expect_err("two types").class, Class::Type);
-        assert!(basic(&mixed, Predefined::Replace).is_ok());
-        let pairs = Datatype::contiguous(2, predefined(crate::abi::DOUBLE_INT), Width::Int).expect("small");
-        assert_eq!(basic(&pairs, Predefined::Minloc).expect("pairs").code(), predefined(crate::abi::DOUBLE_INT).code());
+        let mixed =
+            Datatype::structure(&[1, 1], &[0, 8], &[int.clone(), double.clone()], ConstructorForm::Int).expect("small");
+        assert_eq!(basic(&mixed, PredefinedOperation::Sum).expect_err("two types").class, Class::Type);
+        assert!(basic(&mixed, PredefinedOperation::Replace).is_ok());
+        let pairs = Datatype::contiguous(2, predefined(crate::abi::DOUBLE_INT), ConstructorForm::Int).expect("small");
+        assert_eq!(
+            basic(&pairs, PredefinedOperation::Minloc).expect("pairs").code(),
+            predefined(crate::abi::DOUBLE_INT).code()
+        );
 
         // Two numbers are a pair only where the pair has them: in its order, and as far from each other.
         let ints = |disps: &[i64]| {
-            Datatype::structure(&vec![1; disps.len()], disps, &vec![int.clone(); disps.len()], Width::Int)
+            Datatype::structure(&vec![1; disps.len()], disps, &vec![int.clone(); disps.len()], ConstructorForm::Int)
                 .expect("small")
         };
         let pair = predefined(crate::abi::TWO_INT).code();
-        assert_eq!(basic(&ints(&[0, 4, 20, 24]), Predefined::Minloc).expect("pairs").code(), pair);
+        assert_eq!(basic(&ints(&[0, 4, 20, 24]), PredefinedOperation::Minloc).expect("pairs").code(), pair);
         for disps in [&[12, 0][..], &[0, 8], &[0, 4, 8], &[0, 4, 12, 20]] {
-            assert_eq!(basic(&ints(disps), Predefined::Minloc).expect_err("no pairs").class, Class::Type, "{disps:?}");
+            assert_eq!(
+                basic(&ints(disps), PredefinedOperation::Minloc).expect_err("no pairs").class,
+                Class::Type,
+                "{disps:?}"
+            );
         }
     }
 }

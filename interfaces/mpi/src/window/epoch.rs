@@ -9,7 +9,7 @@ pub use dynamic::*;
 pub use passive::*;
 
 use super::Window;
-use super::words::{self, Which};
+use super::words::{self, WhichLock};
 use crate::error::{Class, Error, Result};
 use crate::failure::lost_class;
 use crate::world::{WORLD, World};
@@ -33,7 +33,7 @@ enum Access {
 
 /// How this process holds the lock of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum HeldLock {
     No,
     Together,
     Alone,
@@ -43,7 +43,7 @@ enum Held {
 
 pub struct Epochs {
     access: Access,
-    locks: Vec<Held>,
+    locks: Vec<HeldLock>,
     /// How many of them are held.
     held: usize,
     /// The ranks to which this process has exposed its memory.
@@ -52,7 +52,7 @@ pub struct Epochs {
 
 impl Epochs {
     pub fn new(members: usize) -> Self {
-        Self { access: Access::None, locks: vec![Held::No; members], held: 0, exposure: None }
+        Self { access: Access::None, locks: vec![HeldLock::No; members], held: 0, exposure: None }
     }
 }
 
@@ -73,7 +73,7 @@ impl Window {
     pub(super) fn check_access(&mut self, rank: usize) -> Result<()> {
         let allows = match &self.epochs.access {
             Access::Fence | Access::LockAll { .. } => true,
-            Access::Locks => self.epochs.locks[rank] != Held::No,
+            Access::Locks => self.epochs.locks[rank] != HeldLock::No,
             Access::Start(ranks) => ranks.contains(&(rank as u32)),
             Access::Ready => {
                 self.epochs.access = Access::Fence;
@@ -104,7 +104,7 @@ impl Window {
     fn check_passive(&self, rank: Option<usize>) -> Result<()> {
         let allows = match (&self.epochs.access, rank) {
             (Access::LockAll { .. }, _) => true,
-            (Access::Locks, Some(rank)) => self.epochs.locks[rank] != Held::No,
+            (Access::Locks, Some(rank)) => self.epochs.locks[rank] != HeldLock::No,
             (Access::Locks, None) => true,
             _ => false,
         };
@@ -153,7 +153,7 @@ impl Window {
     }
 
     /// Gives a lock back that members of this host share, and wakes those who wait for it.
-    pub(super) fn release_word(&self, endpoint: &mut Endpoint, place: u32, which: Which, alone: bool) {
+    pub(super) fn release_word(&self, endpoint: &mut Endpoint, place: u32, which: WhichLock, alone: bool) {
         if words::unlock(self.words.word(place, which), alone) {
             self.wake_host(endpoint);
         }
@@ -172,13 +172,13 @@ impl Window {
     }
 
     /// Whoever holds a lock of this host and has ended, so that it will never be given back.
-    pub(super) fn ended_holder(&self, endpoint: &Endpoint, rank: usize, which: Which) -> Option<Error> {
+    pub(super) fn ended_holder(&self, endpoint: &Endpoint, rank: usize, which: WhichLock) -> Option<Error> {
         let place = self.targets[rank].place?;
         let word = self.words.word(place, which);
         let suspects = match words::holder(word) {
             Some(holder) => vec![holder],
             // The accumulate family holds its lock alone, so by now it is given back.
-            None if which == Which::Accumulate || !words::is_held(word) => return None,
+            None if which == WhichLock::Accumulate || !words::is_held(word) => return None,
             None => self.host.clone(),
         };
         let ended = suspects

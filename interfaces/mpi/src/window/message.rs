@@ -25,7 +25,7 @@ pub const MOST_UNDER_WAY: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Kind {
+pub enum WindowMessageKind {
     Put = 1,
     Get,
     Accumulate,
@@ -44,10 +44,10 @@ pub enum Kind {
     Done,
 }
 
-impl Kind {
+impl WindowMessageKind {
     fn from_word(word: u64) -> Option<Self> {
-        use Kind::*;
-        const ALL: [Kind; 13] = [
+        use WindowMessageKind::*;
+        const ALL: [WindowMessageKind; 13] = [
             Put,
             Get,
             Accumulate,
@@ -78,8 +78,8 @@ impl Kind {
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    pub kind: Kind,
+pub struct WindowHead {
+    pub kind: WindowMessageKind,
     /// Of the operation that an answer belongs to.
     pub id: u64,
     /// Codes of the element's type and of the operation.
@@ -91,15 +91,15 @@ pub struct Head {
     pub fault: u64,
 }
 
-impl Head {
-    pub fn new(kind: Kind) -> Self {
+impl WindowHead {
+    pub fn new(kind: WindowMessageKind) -> Self {
         Self { kind, id: 0, element: 0, op: 0, position: 0, fault: 0 }
     }
 }
 
 /// A message that has come, as far as its length agrees with what it says.
-pub struct Message<'a> {
-    pub head: Head,
+pub struct WindowMessage<'a> {
+    pub head: WindowHead,
     pub spans: Vec<Span>,
     pub payload: &'a [u8],
 }
@@ -107,8 +107,8 @@ pub struct Message<'a> {
 /// A message of synchronisation, which names no operation, is three words: so short that it travels in a cell.
 const BRIEF: usize = 3 * WORD;
 
-pub fn encode(head: Head, spans: &[Span], payload: &[u8]) -> Box<[u8]> {
-    if head == (Head { position: head.position, fault: head.fault, ..Head::new(head.kind) })
+pub fn encode(head: WindowHead, spans: &[Span], payload: &[u8]) -> Box<[u8]> {
+    if head == (WindowHead { position: head.position, fault: head.fault, ..WindowHead::new(head.kind) })
         && spans.is_empty()
         && payload.is_empty()
     {
@@ -135,14 +135,18 @@ pub fn encode(head: Head, spans: &[Span], payload: &[u8]) -> Box<[u8]> {
     bytes.into_boxed_slice()
 }
 
-pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
+pub fn decode(bytes: &[u8]) -> Option<WindowMessage<'_>> {
     let word = |index: usize| Some(u64::from_le_bytes(*bytes.get(index * WORD..)?.first_chunk()?));
     if bytes.len() == BRIEF {
-        let head = Head { position: word(1)?, fault: word(2)?, ..Head::new(Kind::from_word(word(0)?)?) };
-        return Some(Message { head, spans: Vec::new(), payload: &[] });
+        let head = WindowHead {
+            position: word(1)?,
+            fault: word(2)?,
+            ..WindowHead::new(WindowMessageKind::from_word(word(0)?)?)
+        };
+        return Some(WindowMessage { head, spans: Vec::new(), payload: &[] });
     }
-    let head = Head {
-        kind: Kind::from_word(word(0)?)?,
+    let head = WindowHead {
+        kind: WindowMessageKind::from_word(word(0)?)?,
         id: word(1)?,
         element: word(2)?,
         op: word(3)?,
@@ -158,11 +162,11 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
         .collect();
     let payload = bytes.get(HEAD + count * 2 * WORD..)?;
     (payload.len() as u64 == word(7)?).then_some(())?;
-    Some(Message { head, spans: spans?, payload })
+    Some(WindowMessage { head, spans: spans?, payload })
 }
 
 /// Where the answers to an operation go.
-pub struct Reply {
+pub struct AnswerPlace {
     pub rank: usize,
     /// Bytes that have not come, and parts that were asked for and have not come.
     pub left: usize,
@@ -170,7 +174,7 @@ pub struct Reply {
     /// The whole answer: its own memory, or the program's.
     pub at: *mut u8,
     pub bytes: usize,
-    pub landing: Landing,
+    pub landing: AnswerLanding,
     /// The program's request, if it has one.
     pub request: Option<usize>,
     pub fault: Option<Class>,
@@ -179,7 +183,7 @@ pub struct Reply {
 }
 
 /// What is left to be done when the answer is whole.
-pub enum Landing {
+pub enum AnswerLanding {
     /// It came to where the program wants it.
     There,
     /// Packed bytes for the program's buffer.
@@ -189,7 +193,7 @@ pub enum Landing {
 }
 
 // SAFETY: the addresses are the program's, which keeps them until the operation is complete, or lead into the vectors.
-unsafe impl Send for Reply {}
+unsafe impl Send for AnswerPlace {}
 
 /// What one member knows of another.
 #[derive(Default)]
@@ -233,7 +237,7 @@ pub struct Service {
     receive: Option<(RequestId, Box<[u8]>)>,
     sending: Vec<(RequestId, Box<[u8]>)>,
     pub others: Vec<Correspondent>,
-    pub replies: HashMap<u64, Reply>,
+    pub replies: HashMap<u64, AnswerPlace>,
     next_id: u64,
     /// Parts of answers that have not come.
     pub parts: usize,
@@ -323,7 +327,7 @@ impl Service {
     }
 
     /// Keeps where an answer goes; its number.
-    pub fn expect(&mut self, reply: Reply) -> u64 {
+    pub fn expect(&mut self, reply: AnswerPlace) -> u64 {
         self.next_id += 1;
         self.others[reply.rank].gets += 1;
         self.replies.insert(self.next_id, reply);
@@ -331,7 +335,7 @@ impl Service {
     }
 
     /// Nothing more is done about an answer; what still comes of it is thrown away.
-    pub fn forget(&mut self, id: u64) -> Option<Reply> {
+    pub fn forget(&mut self, id: u64) -> Option<AnswerPlace> {
         let reply = self.replies.remove(&id)?;
         self.others[reply.rank].gets -= 1;
         self.parts -= reply.parts;
@@ -358,7 +362,14 @@ impl Service {
 
 impl Window {
     /// Sends a request that a later flush asks about.
-    pub(super) fn request(&mut self, endpoint: &mut Endpoint, rank: usize, head: Head, spans: &[Span], payload: &[u8]) {
+    pub(super) fn request(
+        &mut self,
+        endpoint: &mut Endpoint,
+        rank: usize,
+        head: WindowHead,
+        spans: &[Span],
+        payload: &[u8],
+    ) {
         self.service.others[rank].dirty = true;
         if let Some(reply) = self.service.replies.get_mut(&head.id).filter(|_| head.kind.is_answered()) {
             reply.parts += 1;
@@ -368,19 +379,19 @@ impl Window {
     }
 
     /// Asks a member to say when all that we sent before is done.
-    pub(super) fn ask(&mut self, endpoint: &mut Endpoint, rank: usize, kind: Kind) {
+    pub(super) fn ask(&mut self, endpoint: &mut Endpoint, rank: usize, kind: WindowMessageKind) {
         let other = &mut self.service.others[rank];
         other.asked += 1;
         other.dirty = false;
-        self.service.send(endpoint, self.targets[rank].peer, encode(Head::new(kind), &[], &[]));
+        self.service.send(endpoint, self.targets[rank].peer, encode(WindowHead::new(kind), &[], &[]));
     }
 
-    pub(super) fn tell(&mut self, endpoint: &mut Endpoint, rank: usize, head: Head) {
+    pub(super) fn tell(&mut self, endpoint: &mut Endpoint, rank: usize, head: WindowHead) {
         if rank == self.me() {
             let mine = &mut self.service.others[rank];
             match head.kind {
-                Kind::Post => mine.posts += 1,
-                Kind::Complete => mine.completes += 1,
+                WindowMessageKind::Post => mine.posts += 1,
+                WindowMessageKind::Complete => mine.completes += 1,
                 _ => {}
             }
             return;
@@ -395,13 +406,19 @@ mod tests {
 
     #[test]
     fn what_was_encoded_is_decoded() {
-        let head =
-            Head { id: 7, element: 0x209, op: 0x21, position: 4096, fault: 3, ..Head::new(Kind::FetchAccumulate) };
+        let head = WindowHead {
+            id: 7,
+            element: 0x209,
+            op: 0x21,
+            position: 4096,
+            fault: 3,
+            ..WindowHead::new(WindowMessageKind::FetchAccumulate)
+        };
         let spans = [Span { at: -8, count: 3 }, Span { at: 1 << 40, count: 1 }];
         let bytes = encode(head, &spans, b"payload");
         let message = decode(&bytes).expect("whole");
         assert_eq!((message.head, message.spans.as_slice(), message.payload), (head, &spans[..], &b"payload"[..]));
-        let brief = Head { position: 1, fault: 9, ..Head::new(Kind::Done) };
+        let brief = WindowHead { position: 1, fault: 9, ..WindowHead::new(WindowMessageKind::Done) };
         let bytes = encode(brief, &[], &[]);
         let message = decode(&bytes).expect("whole");
         assert_eq!((bytes.len(), message.head, message.spans.len()), (BRIEF, brief, 0));
@@ -409,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_does_not_agree_with_itself_is_refused() {
-        let bytes = encode(Head::new(Kind::Put), &[Span { at: 0, count: 4 }], b"four");
+        let bytes = encode(WindowHead::new(WindowMessageKind::Put), &[Span { at: 0, count: 4 }], b"four");
         assert!(decode(&bytes).is_some());
         assert!(decode(&bytes[..bytes.len() - 1]).is_none());
         for (place, nonsense) in [(0, 0u64), (0, 99), (6, 2), (6, u64::MAX), (7, 5)] {

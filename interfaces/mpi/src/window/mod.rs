@@ -1,6 +1,6 @@
 //! Windows: one-sided communication (MPI 5.0, chapter 12).
 //!
-//! How a target is reached is decided for each one when the window is made ([`Way`]):
+//! How a target is reached is decided for each one when the window is made ([`TargetWay`]):
 //! - *mapped*: memory that the library made, for the window or by `MPI_Alloc_mem`, is mapped by all members on the host
 //!   (and one's own memory always is): operations are loads and stores of the origin.
 //! - *attach*: other memory of this host is copied by cross-memory attach.
@@ -33,7 +33,7 @@ use crate::attribute::Attributes;
 use crate::comm::Comm;
 use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, RANKS, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::info::Info;
 use epoch::Epochs;
 use message::Service;
@@ -42,11 +42,11 @@ use std::time::Duration;
 use weft_fabric::Peer;
 use weft_fabric::region::{Attach, Region};
 use weft_fabric::shared::Block;
-use words::Words;
+use words::WindowWords;
 
 /// The windows of this process.
 pub struct Windows {
-    pub table: Table<Box<Window>>,
+    pub table: HandleTable<Box<Window>>,
     /// Their handles.
     live: Vec<usize>,
     /// Threads that wait for a lock in shared memory.
@@ -64,7 +64,7 @@ const LOOK_AT_LOCKS: Duration = Duration::from_millis(1);
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { table: Table::new(Kind::Win), live: Vec::new(), waiting: 0, sleeps: 0, are_served: false }
+        Self { table: HandleTable::new(HandleKind::Win), live: Vec::new(), waiting: 0, sleeps: 0, are_served: false }
     }
 }
 
@@ -99,7 +99,7 @@ pub enum Flavor {
 
 /// How the memory of a target is reached.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum TargetWay {
     /// It begins at this address of ours.
     Mapped(*mut u8),
     Attach(Attach),
@@ -107,9 +107,9 @@ enum Way {
 }
 
 /// A member as seen from here.
-struct Target {
+struct TargetMember {
     peer: Peer,
-    way: Way,
+    way: TargetWay,
     /// Where its memory begins in its own process; 0 in a dynamic window, whose displacements are addresses.
     base: u64,
     /// Bytes.
@@ -120,7 +120,7 @@ struct Target {
 }
 
 /// What holds the memory that the library made.
-enum Memory {
+enum WindowMemory {
     /// The program's own.
     None,
     Region(Region),
@@ -149,11 +149,11 @@ pub struct Window {
     comm: Arc<Comm>,
     flavor: Flavor,
     base: *mut u8,
-    targets: Vec<Target>,
+    targets: Vec<TargetMember>,
     /// Ranks of this host, ascending.
     host: Vec<u32>,
-    words: Words,
-    memory: Memory,
+    words: WindowWords,
+    memory: WindowMemory,
     /// What the program's memory of other members lies in, as far as it came from `MPI_Alloc_mem`.
     #[expect(dead_code, reason = "kept so that it stays mapped")]
     opened: Vec<Region>,
@@ -189,7 +189,7 @@ impl Window {
     /// Where the memory of a rank begins in this process, if loads and stores reach it.
     fn mapped(&self, rank: usize) -> Option<*mut u8> {
         match self.targets[rank].way {
-            Way::Mapped(base) if self.targets[rank].size > 0 => Some(base),
+            TargetWay::Mapped(base) if self.targets[rank].size > 0 => Some(base),
             _ => None,
         }
     }

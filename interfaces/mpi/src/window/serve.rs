@@ -6,16 +6,16 @@
 use super::accumulate::gather;
 use super::apply::{Action, apply};
 use super::elements::Span;
-use super::message::{Head, Kind, Landing, Message, Reply, decode, encode};
-use super::words::{self, Which};
-use super::{Way, Window};
+use super::message::{AnswerLanding, AnswerPlace, WindowHead, WindowMessage, WindowMessageKind, decode, encode};
+use super::words::{self, WhichLock};
+use super::{TargetWay, Window};
 use crate::abi::Status;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error};
 use crate::failure::lost_class;
-use crate::handle::Table;
-use crate::op::Predefined;
-use crate::request::{End, Request};
+use crate::handle::HandleTable;
+use crate::op::PredefinedOperation;
+use crate::request::{OperationEnd, Request};
 use crate::world::{Task, World};
 use std::time::Duration;
 use weft_fabric::{Endpoint, Peer};
@@ -51,7 +51,7 @@ impl Task for WindowService {
         let mut changed = false;
         for index in 0..windows.live.len() {
             let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
-            let ended = |reply: &Reply| endpoint.has_ended(window.targets[reply.rank].peer);
+            let ended = |reply: &AnswerPlace| endpoint.has_ended(window.targets[reply.rank].peer);
             let ids: Vec<u64> =
                 window.service.replies.iter().filter(|(_, reply)| ended(reply)).map(|(id, _)| *id).collect();
             for id in ids {
@@ -82,7 +82,7 @@ enum Handled {
 }
 
 impl Window {
-    fn receive(&mut self, endpoint: &mut Endpoint, requests: &mut Table<Request>, from: u32, bytes: Box<[u8]>) {
+    fn receive(&mut self, endpoint: &mut Endpoint, requests: &mut HandleTable<Request>, from: u32, bytes: Box<[u8]>) {
         let Some(message) = decode(&bytes) else { return self.refuse(from, Class::Intern) };
         if message.head.kind.is_answer() {
             return self.answered(requests, from, &message);
@@ -123,34 +123,38 @@ impl Window {
         self.targets[rank as usize].peer
     }
 
-    fn answer(&mut self, endpoint: &mut Endpoint, to: u32, head: Head, payload: &[u8]) {
+    fn answer(&mut self, endpoint: &mut Endpoint, to: u32, head: WindowHead, payload: &[u8]) {
         let peer = self.peer(to);
         self.service.reap(endpoint);
         self.service.send(endpoint, peer, encode(head, &[], payload));
     }
 
-    fn perform(&mut self, endpoint: &mut Endpoint, from: u32, message: &Message) -> Handled {
+    fn perform(&mut self, endpoint: &mut Endpoint, from: u32, message: &WindowMessage) -> Handled {
         match message.head.kind {
-            Kind::Put => self.put_for(from, message),
-            Kind::Get => self.get_for(endpoint, from, message),
-            Kind::Accumulate | Kind::FetchAccumulate | Kind::CompareAndSwap => {
+            WindowMessageKind::Put => self.put_for(from, message),
+            WindowMessageKind::Get => self.get_for(endpoint, from, message),
+            WindowMessageKind::Accumulate | WindowMessageKind::FetchAccumulate | WindowMessageKind::CompareAndSwap => {
                 return self.accumulate_for(endpoint, from, message);
             }
-            Kind::Lock => self.lock_for(endpoint, from, message.head.position != 0),
-            Kind::Unlock => {
+            WindowMessageKind::Lock => self.lock_for(endpoint, from, message.head.position != 0),
+            WindowMessageKind::Unlock => {
                 self.unlock_for(endpoint, from);
                 self.say_done(endpoint, from);
             }
-            Kind::Flush => self.say_done(endpoint, from),
-            Kind::Complete => self.service.others[from as usize].completes += 1,
-            Kind::Post | Kind::Data | Kind::Granted | Kind::Done => {}
+            WindowMessageKind::Flush => self.say_done(endpoint, from),
+            WindowMessageKind::Complete => self.service.others[from as usize].completes += 1,
+            WindowMessageKind::Post
+            | WindowMessageKind::Data
+            | WindowMessageKind::Granted
+            | WindowMessageKind::Done => {}
         }
         Handled::Done
     }
 
     fn say_done(&mut self, endpoint: &mut Endpoint, from: u32) {
         let fault = self.service.others[from as usize].fault_here.take();
-        let head = Head { fault: fault.map_or(0, |class| class as u64 + 1), ..Head::new(Kind::Done) };
+        let head =
+            WindowHead { fault: fault.map_or(0, |class| class as u64 + 1), ..WindowHead::new(WindowMessageKind::Done) };
         self.answer(endpoint, from, head, &[]);
     }
 
@@ -159,28 +163,28 @@ impl Window {
         if self.service.others[from as usize].holds.is_some() {
             return self.refuse(from, Class::RmaSync);
         }
-        if words::try_lock(self.words.word(mine, Which::Program), alone, from) {
+        if words::try_lock(self.words.word(mine, WhichLock::Program), alone, from) {
             self.service.others[from as usize].holds = Some(alone);
-            self.answer(endpoint, from, Head::new(Kind::Granted), &[]);
-        } else if self.is_held_by_ended(endpoint, Which::Program) {
+            self.answer(endpoint, from, WindowHead::new(WindowMessageKind::Granted), &[]);
+        } else if self.is_held_by_ended(endpoint, WhichLock::Program) {
             let fault = lost_class() as u64 + 1;
-            self.answer(endpoint, from, Head { fault, ..Head::new(Kind::Granted) }, &[]);
+            self.answer(endpoint, from, WindowHead { fault, ..WindowHead::new(WindowMessageKind::Granted) }, &[]);
         } else {
             self.service.locks.push_back((from, alone));
         }
     }
 
     /// Whether a lock of ours may be held by somebody who has ended, and so is never given back.
-    fn is_held_by_ended(&self, endpoint: &Endpoint, which: Which) -> bool {
+    fn is_held_by_ended(&self, endpoint: &Endpoint, which: WhichLock) -> bool {
         let has_ended = |rank: usize| endpoint.has_ended(self.targets[rank].peer);
-        let holds = |rank: &usize| which == Which::Program && self.service.others[*rank].holds.is_some();
+        let holds = |rank: &usize| which == WhichLock::Program && self.service.others[*rank].holds.is_some();
         self.ended_holder(endpoint, self.me(), which).is_some() || (0..self.targets.len()).filter(holds).any(has_ended)
     }
 
     fn unlock_for(&mut self, endpoint: &mut Endpoint, from: u32) {
         let mine = self.targets[self.me()].place.unwrap_or(0);
         if let Some(alone) = self.service.others[from as usize].holds.take() {
-            self.release_word(endpoint, mine, Which::Program, alone);
+            self.release_word(endpoint, mine, WhichLock::Program, alone);
         }
     }
 
@@ -194,12 +198,12 @@ impl Window {
 
     fn base(&self) -> *mut u8 {
         match self.targets[self.me()].way {
-            Way::Mapped(base) => base,
-            Way::Attach(_) | Way::Message => self.base,
+            TargetWay::Mapped(base) => base,
+            TargetWay::Attach(_) | TargetWay::Message => self.base,
         }
     }
 
-    fn put_for(&mut self, from: u32, message: &Message) {
+    fn put_for(&mut self, from: u32, message: &WindowMessage) {
         let bytes: usize = message.spans.iter().fold(0, |sum, span| sum.saturating_add(span.count));
         if bytes != message.payload.len() {
             return self.refuse(from, Class::Intern);
@@ -217,11 +221,15 @@ impl Window {
         }
     }
 
-    fn get_for(&mut self, endpoint: &mut Endpoint, from: u32, message: &Message) {
+    fn get_for(&mut self, endpoint: &mut Endpoint, from: u32, message: &WindowMessage) {
         let bytes: usize = message.spans.iter().fold(0, |sum, span| sum.saturating_add(span.count));
-        let head = Head { id: message.head.id, position: message.head.position, ..Head::new(Kind::Data) };
+        let head = WindowHead {
+            id: message.head.id,
+            position: message.head.position,
+            ..WindowHead::new(WindowMessageKind::Data)
+        };
         if bytes > super::message::MOST_PAYLOAD || !self.fits(&message.spans, 1) {
-            let head = Head { fault: Class::RmaRange as u64 + 1, ..head };
+            let head = WindowHead { fault: Class::RmaRange as u64 + 1, ..head };
             // As long as what was asked for, so that the origin's count comes out.
             return self.answer(endpoint, from, head, &vec![0; bytes.min(super::message::MOST_PAYLOAD)]);
         }
@@ -236,16 +244,16 @@ impl Window {
         self.answer(endpoint, from, head, &data);
     }
 
-    fn accumulate_for(&mut self, endpoint: &mut Endpoint, from: u32, message: &Message) -> Handled {
+    fn accumulate_for(&mut self, endpoint: &mut Endpoint, from: u32, message: &WindowMessage) -> Handled {
         let head = message.head;
-        let fetches = head.kind != Kind::Accumulate;
+        let fetches = head.kind != WindowMessageKind::Accumulate;
         let checked = self.check_accumulate(message);
         let (basic, action, bytes) = match checked {
             Ok(checked) => checked,
             Err((class, bytes)) => {
                 self.refuse(from, class);
                 if fetches {
-                    let head = Head { kind: Kind::Data, fault: class as u64 + 1, ..head };
+                    let head = WindowHead { kind: WindowMessageKind::Data, fault: class as u64 + 1, ..head };
                     self.answer(endpoint, from, head, &vec![0; bytes]);
                 }
                 return Handled::Done;
@@ -253,14 +261,14 @@ impl Window {
         };
         let me = self.me();
         let place = self.targets[me].place.unwrap_or(0);
-        if !words::try_lock(self.words.word(place, Which::Accumulate), true, self.comm.rank) {
-            if !self.is_held_by_ended(endpoint, Which::Accumulate) {
+        if !words::try_lock(self.words.word(place, WhichLock::Accumulate), true, self.comm.rank) {
+            if !self.is_held_by_ended(endpoint, WhichLock::Accumulate) {
                 return Handled::Later;
             }
             let class = lost_class();
             self.refuse(from, class);
             if fetches {
-                let head = Head { kind: Kind::Data, fault: class as u64 + 1, ..head };
+                let head = WindowHead { kind: WindowMessageKind::Data, fault: class as u64 + 1, ..head };
                 self.answer(endpoint, from, head, &vec![0; bytes]);
             }
             return Handled::Done;
@@ -270,35 +278,35 @@ impl Window {
         // SAFETY: the spans lie in our memory, the payload has the elements, and `before` room for them.
         let done =
             unsafe { apply(&self.targets[me], action, &message.spans, basic, (message.payload.as_ptr(), result)) };
-        self.release_word(endpoint, place, Which::Accumulate, true);
+        self.release_word(endpoint, place, WhichLock::Accumulate, true);
         debug_assert!(done.is_ok(), "our own memory is mapped");
         if fetches {
-            let head = Head { id: head.id, position: head.position, ..Head::new(Kind::Data) };
+            let head = WindowHead { id: head.id, position: head.position, ..WindowHead::new(WindowMessageKind::Data) };
             self.answer(endpoint, from, head, &before);
         }
         Handled::Done
     }
 
     /// The element's type, what to do, and the bytes of all elements; or why not, and the bytes of the answer.
-    fn check_accumulate(&self, message: &Message) -> Result<(&'static Datatype, Action, usize), (Class, usize)> {
+    fn check_accumulate(&self, message: &WindowMessage) -> Result<(&'static Datatype, Action, usize), (Class, usize)> {
         let head = message.head;
         let nonsense = (Class::Intern, 0);
         let basic = Datatype::predefined(head.element as usize).ok_or(nonsense)?;
-        let op = Predefined::from_code(head.op as usize).ok_or(nonsense)?;
+        let op = PredefinedOperation::from_code(head.op as usize).ok_or(nonsense)?;
         let elements = message.spans.iter().fold(0usize, |sum, span| sum.saturating_add(span.count));
         let bytes = elements.saturating_mul(basic.extent().max(1) as usize);
         if bytes > super::message::MOST_PAYLOAD {
             return Err(nonsense);
         }
         let (action, brought) = match head.kind {
-            Kind::CompareAndSwap => (Action::Swap, 2 * bytes),
+            WindowMessageKind::CompareAndSwap => (Action::Swap, 2 * bytes),
             _ => {
                 let action = Action::of(op, basic).map_err(|_| (Class::Op, bytes))?;
-                (action, if op == Predefined::NoOp { 0 } else { bytes })
+                (action, if op == PredefinedOperation::NoOp { 0 } else { bytes })
             }
         };
         if message.payload.len() != brought
-            || (head.kind == Kind::CompareAndSwap && (elements != 1 || message.spans.len() != 1))
+            || (head.kind == WindowMessageKind::CompareAndSwap && (elements != 1 || message.spans.len() != 1))
         {
             return Err((Class::Intern, bytes));
         }
@@ -308,17 +316,17 @@ impl Window {
         Ok((basic, action, bytes))
     }
 
-    fn answered(&mut self, requests: &mut Table<Request>, from: u32, message: &Message) {
+    fn answered(&mut self, requests: &mut HandleTable<Request>, from: u32, message: &WindowMessage) {
         let head = message.head;
         let other = &mut self.service.others[from as usize];
         let fault = head.fault.checked_sub(1).and_then(|class| Class::from_number(class as i32));
         match head.kind {
-            Kind::Granted => {
+            WindowMessageKind::Granted => {
                 other.granted += 1;
                 other.refused = fault;
             }
-            Kind::Post => other.posts += 1,
-            Kind::Done => {
+            WindowMessageKind::Post => other.posts += 1,
+            WindowMessageKind::Done => {
                 other.answered += 1;
                 other.fault = other.fault.or(fault);
             }
@@ -327,7 +335,13 @@ impl Window {
     }
 
     /// A part of an answer.
-    fn arrived(&mut self, requests: &mut Table<Request>, from: u32, message: &Message, fault: Option<Class>) {
+    fn arrived(
+        &mut self,
+        requests: &mut HandleTable<Request>,
+        from: u32,
+        message: &WindowMessage,
+        fault: Option<Class>,
+    ) {
         let Some(reply) = self.service.replies.get_mut(&message.head.id) else { return };
         if reply.rank != from as usize || reply.parts == 0 {
             return;
@@ -352,19 +366,19 @@ impl Window {
         }
     }
 
-    fn land(&mut self, requests: &mut Table<Request>, id: u64) {
+    fn land(&mut self, requests: &mut HandleTable<Request>, id: u64) {
         let Some(reply) = self.service.forget(id) else { return };
         let other = &mut self.service.others[reply.rank];
         if reply.fault.is_none() {
             // SAFETY: the program keeps its buffer until the operation is complete, which it was not before.
             unsafe {
                 match &reply.landing {
-                    Landing::There => {}
-                    Landing::Packed(memory, crate::point::Buffer::Scattered(buffer)) => {
+                    AnswerLanding::There => {}
+                    AnswerLanding::Packed(memory, crate::point::Buffer::Scattered(buffer)) => {
                         buffer.unpack_from(memory.as_ptr(), memory.len());
                     }
-                    Landing::Packed(..) => {}
-                    Landing::Elements(memory, buffer, basic) => {
+                    AnswerLanding::Packed(..) => {}
+                    AnswerLanding::Elements(memory, buffer, basic) => {
                         let _ = gather(memory, buffer, basic);
                     }
                 }
@@ -379,7 +393,7 @@ impl Window {
             Box::new(Error::new(class, detail).on(self.handle))
         });
         match reply.request.and_then(|request| requests.find_mut(request)) {
-            Some(request) => request.fulfil(End { status: Status::EMPTY, error }),
+            Some(request) => request.fulfil(OperationEnd { status: Status::EMPTY, error }),
             None => other.fault = other.fault.or(reply.fault),
         }
     }

@@ -2,14 +2,14 @@
 
 use super::elements::{Span, Spans, bounds, runs};
 use super::epoch::{find, wait_in_window};
-use super::message::{Head, Kind, Landing, MOST_PAYLOAD, MOST_SPANS, Reply};
+use super::message::{AnswerLanding, AnswerPlace, MOST_PAYLOAD, MOST_SPANS, WindowHead, WindowMessageKind};
 use super::remote;
-use super::{Flavor, Way, Window};
+use super::{Flavor, TargetWay, Window};
 use crate::abi::{Aim, Described, PROC_NULL};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
-use crate::handle::Table;
-use crate::point::{Buffer, Packed, Run};
+use crate::handle::HandleTable;
+use crate::point::{Buffer, MemoryRun, Packed};
 use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::io;
@@ -20,7 +20,7 @@ use weft_fabric::region::is_refusal;
 const APART: usize = 1024;
 
 /// A part of an operation that one message holds.
-pub(super) struct Piece {
+pub(super) struct OperationPiece {
     pub spans: Vec<Span>,
     /// Where its payload begins in the whole, and its length, in bytes.
     pub from: usize,
@@ -28,8 +28,8 @@ pub(super) struct Piece {
 }
 
 /// Cuts spans of elements that take `unit` bytes each in a message.
-pub(super) fn pieces(spans: &[Span], unit: usize, distance: i64) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+pub(super) fn pieces(spans: &[Span], unit: usize, distance: i64) -> Vec<OperationPiece> {
+    let mut pieces: Vec<OperationPiece> = Vec::new();
     let most = MOST_PAYLOAD / unit.max(1);
     let (mut from, mut elements) = (0, 0);
     for span in spans {
@@ -37,7 +37,7 @@ pub(super) fn pieces(spans: &[Span], unit: usize, distance: i64) -> Vec<Piece> {
         while rest.count > 0 {
             let full = pieces.last().is_none_or(|piece| piece.spans.len() == MOST_SPANS || elements == most);
             if full {
-                pieces.push(Piece { spans: Vec::new(), from, bytes: 0 });
+                pieces.push(OperationPiece { spans: Vec::new(), from, bytes: 0 });
                 elements = 0;
             }
             let Some(piece) = pieces.last_mut() else { return pieces };
@@ -65,7 +65,7 @@ pub(super) struct Sight<'a> {
 impl Window {
     /// Checks what the program names; `None` if it names nobody.
     #[inline]
-    pub(super) fn sight<'a>(&mut self, types: &'a Table<Datatype>, aim: &Aim) -> Result<Option<Sight<'a>>> {
+    pub(super) fn sight<'a>(&mut self, types: &'a HandleTable<Datatype>, aim: &Aim) -> Result<Option<Sight<'a>>> {
         if aim.rank == PROC_NULL {
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl Window {
     #[cold]
     pub(super) fn refused(&mut self, rank: usize, error: &io::Error) -> Option<Error> {
         if is_refusal(error) {
-            self.targets[rank].way = Way::Message;
+            self.targets[rank].way = TargetWay::Message;
             return None;
         }
         let detail = format!("rank {rank} of {} has no memory at the place that was named", self.display_name());
@@ -126,7 +126,7 @@ fn check_lengths(origin: usize, target: usize) -> Result<()> {
 }
 
 /// What could not be done at once.
-struct Rest {
+struct TransferRest {
     rank: usize,
     spans: Spans,
 }
@@ -140,7 +140,7 @@ type MoveNow = unsafe fn(&mut Window, &Buffer, &Sight<'_>) -> Result<Option<Span
 /// The origin's buffer may be moved from or to, until the operation is complete; the target's memory is what the window
 /// says.
 #[inline]
-unsafe fn begin(handle: usize, origin: Described, aim: Aim, now: MoveNow) -> Result<Option<(Rest, Buffer)>> {
+unsafe fn begin(handle: usize, origin: Described, aim: Aim, now: MoveNow) -> Result<Option<(TransferRest, Buffer)>> {
     let mut guard = WORLD.enter();
     let World { windows, types, .. } = &mut *guard;
     let window = &mut **windows.table.get_mut(handle)?;
@@ -153,7 +153,7 @@ unsafe fn begin(handle: usize, origin: Described, aim: Aim, now: MoveNow) -> Res
     }
     // SAFETY: the caller's promise, and the range was checked.
     let spans = unsafe { now(window, &buffer, &sight)? };
-    Ok(spans.map(|spans| (Rest { rank: sight.rank, spans }, buffer)))
+    Ok(spans.map(|spans| (TransferRest { rank: sight.rank, spans }, buffer)))
 }
 
 /// `MPI_Put`; answers a request.
@@ -172,12 +172,12 @@ pub unsafe fn put(call: &'static str, handle: usize, origin: Described, aim: Aim
 #[inline]
 unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Result<Option<Spans>> {
     match window.targets[sight.rank].way {
-        Way::Mapped(base) => {
+        TargetWay::Mapped(base) => {
             // SAFETY: the caller's promise.
             unsafe { store(buffer, base.wrapping_offset(sight.at as isize), sight)? };
             Ok(None)
         }
-        Way::Attach(attach) => {
+        TargetWay::Attach(attach) => {
             let to = window.targets[sight.rank].base;
             let spans = runs(sight.datatype, sight.count, sight.at);
             if spans.len() > 1 && sight.bytes / spans.len() < APART && window.targets_take_part() {
@@ -191,7 +191,7 @@ unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Re
             }
             Ok(None)
         }
-        Way::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
+        TargetWay::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
     }
 }
 
@@ -232,12 +232,12 @@ unsafe fn copy_run(from: *const u8, to: *mut u8, bytes: usize) {
 }
 
 /// The packed bytes of a buffer: where it lies, if it is one run.
-pub(super) enum Bytes<'a> {
+pub(super) enum PackedBytes<'a> {
     There(&'a [u8]),
     Copied(Packed),
 }
 
-impl Bytes<'_> {
+impl PackedBytes<'_> {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::There(bytes) => bytes,
@@ -249,13 +249,13 @@ impl Bytes<'_> {
 
 /// # Safety
 /// The buffer is readable, and nobody writes it while the bytes are used.
-pub(super) unsafe fn packed(buffer: &Buffer) -> Result<Bytes<'_>> {
+pub(super) unsafe fn packed(buffer: &Buffer) -> Result<PackedBytes<'_>> {
     Ok(match buffer {
-        Buffer::Run(Run { bytes: 0, .. }) => Bytes::There(&[]),
+        Buffer::Run(MemoryRun { bytes: 0, .. }) => PackedBytes::There(&[]),
         // SAFETY: the caller's promise.
-        Buffer::Run(run) => Bytes::There(unsafe { std::slice::from_raw_parts(run.at, run.bytes) }),
+        Buffer::Run(run) => PackedBytes::There(unsafe { std::slice::from_raw_parts(run.at, run.bytes) }),
         // SAFETY: the caller's promise.
-        Buffer::Scattered(scattered) => Bytes::Copied(unsafe { scattered.pack()? }),
+        Buffer::Scattered(scattered) => PackedBytes::Copied(unsafe { scattered.pack()? }),
     })
 }
 
@@ -264,7 +264,7 @@ pub(super) fn send_when_room(
     call: &'static str,
     handle: usize,
     rank: usize,
-    head: Head,
+    head: WindowHead,
     spans: &[Span],
     payload: &[u8],
 ) -> Result<()> {
@@ -302,10 +302,10 @@ fn wait_for_room(call: &'static str, handle: usize, rank: usize) -> Result<()> {
 }
 
 #[cold]
-fn send_put(call: &'static str, handle: usize, rest: Rest, bytes: &[u8]) -> Result<usize> {
+fn send_put(call: &'static str, handle: usize, rest: TransferRest, bytes: &[u8]) -> Result<usize> {
     for piece in pieces(&rest.spans, 1, 1) {
         let payload = &bytes[piece.from..piece.from + piece.bytes];
-        send_when_room(call, handle, rest.rank, Head::new(Kind::Put), &piece.spans, payload)?;
+        send_when_room(call, handle, rest.rank, WindowHead::new(WindowMessageKind::Put), &piece.spans, payload)?;
     }
     Ok(SENT)
 }
@@ -326,12 +326,12 @@ pub unsafe fn get(call: &'static str, handle: usize, origin: Described, aim: Aim
 #[inline]
 unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Result<Option<Spans>> {
     match window.targets[sight.rank].way {
-        Way::Mapped(base) => {
+        TargetWay::Mapped(base) => {
             // SAFETY: the caller's promise.
             unsafe { load(buffer, base.wrapping_offset(sight.at as isize), sight)? };
             Ok(None)
         }
-        Way::Attach(attach) => {
+        TargetWay::Attach(attach) => {
             let from = window.targets[sight.rank].base;
             let spans = runs(sight.datatype, sight.count, sight.at);
             let aside = match buffer {
@@ -353,7 +353,7 @@ unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight<'_>) -> Re
             }
             Ok(None)
         }
-        Way::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
+        TargetWay::Message => Ok(Some(runs(sight.datatype, sight.count, sight.at))),
     }
 }
 
@@ -378,16 +378,16 @@ unsafe fn load(buffer: &Buffer, at: *mut u8, sight: &Sight) -> Result<()> {
 }
 
 #[cold]
-fn ask_for(call: &'static str, handle: usize, rest: Rest, buffer: Buffer, has_request: bool) -> Result<usize> {
+fn ask_for(call: &'static str, handle: usize, rest: TransferRest, buffer: Buffer, has_request: bool) -> Result<usize> {
     let bytes = buffer.bytes();
     let (at, landing) = match &buffer {
-        Buffer::Run(run) => (run.at, Landing::There),
+        Buffer::Run(run) => (run.at, AnswerLanding::There),
         Buffer::Scattered(_) => {
             let mut memory = vec![0u8; bytes];
-            (memory.as_mut_ptr(), Landing::Packed(memory, buffer))
+            (memory.as_mut_ptr(), AnswerLanding::Packed(memory, buffer))
         }
     };
-    let reply = Reply {
+    let reply = AnswerPlace {
         rank: rest.rank,
         left: bytes,
         parts: 0,
@@ -400,7 +400,7 @@ fn ask_for(call: &'static str, handle: usize, rest: Rest, buffer: Buffer, has_re
     };
     let (id, request) = expect(call, handle, reply, has_request)?;
     for piece in pieces(&rest.spans, 1, 1) {
-        let head = Head { id, position: piece.from as u64, ..Head::new(Kind::Get) };
+        let head = WindowHead { id, position: piece.from as u64, ..WindowHead::new(WindowMessageKind::Get) };
         if let Err(error) = send_when_room(call, handle, rest.rank, head, &piece.spans, &[]) {
             return Err(give_up(handle, id, request, error));
         }
@@ -423,7 +423,12 @@ pub(super) fn give_up(handle: usize, id: u64, request: usize, error: Error) -> E
 }
 
 /// Makes ready for an answer; its number, and the program's request if it wants one.
-pub(super) fn expect(call: &'static str, handle: usize, mut reply: Reply, has_request: bool) -> Result<(u64, usize)> {
+pub(super) fn expect(
+    call: &'static str,
+    handle: usize,
+    mut reply: AnswerPlace,
+    has_request: bool,
+) -> Result<(u64, usize)> {
     wait_for_room(call, handle, reply.rank)?;
     let mut guard = WORLD.enter();
     let World { windows, requests, .. } = &mut *guard;

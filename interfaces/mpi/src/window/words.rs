@@ -21,19 +21,19 @@ pub const MOST: usize = BLOCK_BYTES / LINE;
 
 /// Which lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum WhichLock {
     Program = 0,
     Accumulate = 8,
 }
 
-pub enum Words {
+pub enum WindowWords {
     /// In a collective block, which the host's first member gives back.
     Shared { block: Block, blocks: SharedBlocks, first: usize, is_mine: bool },
     /// Of a member that shares them with nobody.
     Own([AtomicU64; 2]),
 }
 
-impl Words {
+impl WindowWords {
     pub fn own() -> Self {
         Self::Own([AtomicU64::new(0), AtomicU64::new(0)])
     }
@@ -46,14 +46,14 @@ impl Words {
         let first = blocks.take(1)?;
         let block = blocks.open(first, 1)?;
         for member in 0..members {
-            for which in [Which::Program, Which::Accumulate] {
+            for which in [WhichLock::Program, WhichLock::Accumulate] {
                 block.word(member * LINE + which as usize).store(0, Ordering::Relaxed);
             }
         }
         Some(first)
     }
 
-    pub fn word(&self, place: u32, which: Which) -> &AtomicU64 {
+    pub fn word(&self, place: u32, which: WhichLock) -> &AtomicU64 {
         match self {
             Self::Shared { block, .. } => block.word(place as usize * LINE + which as usize),
             Self::Own(words) => &words[which as usize / 8],

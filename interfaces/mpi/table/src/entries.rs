@@ -1,9 +1,9 @@
 //! Writes the entry points: for each function `MPI_X` and `PMPI_X`, both calling one body in a room.
 
-use crate::{Function, Parameter, Table};
+use crate::{AbiTable, Parameter, TableFunction};
 use std::fmt::Write;
 
-pub fn write(table: &Table) -> String {
+pub fn write(table: &AbiTable) -> String {
     let mut text = String::new();
     for function in table.chapters.iter().flat_map(|chapter| &chapter.functions) {
         for &wide in function.forms() {
@@ -22,7 +22,7 @@ pub struct Passing {
     pub handed: String,
 }
 
-fn write_function(text: &mut String, function: &Function, wide: bool) {
+fn write_function(text: &mut String, function: &TableFunction, wide: bool) {
     let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
     let foreign: Vec<(&str, &str)> = passing.iter().map(|p| (&*p.name, p.foreign)).collect();
     write_entry(text, function, wide, &foreign, answer(&function.answer), &inner(function, wide, &passing));
@@ -31,7 +31,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
 /// The function itself and its two names. `foreign`: name and type of each parameter at the C boundary.
 pub fn write_entry(
     text: &mut String,
-    function: &Function,
+    function: &TableFunction,
     wide: bool,
     foreign: &[(&str, &str)],
     answer: &str,
@@ -52,7 +52,7 @@ pub fn write_entry(
     }
 }
 
-fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
+fn inner(function: &TableFunction, wide: bool, passing: &[Passing]) -> String {
     let name = function.name_of(wide);
     let handed = passing.iter().map(|p| p.handed.as_str()).collect();
     let (room, body) = function.body.path.split_once("::").expect("`room::body`");
@@ -84,7 +84,7 @@ const TOGETHER: [(&[&str], &str, &[&str]); 3] = [
 
 /// The call of the body at `path`, which `handed` has an argument for each parameter for; what it answers is stored, if
 /// it is told no place for that. `wide` is what a body hears that wants to know which of the twins was called.
-pub fn call(function: &Function, path: &str, mut handed: Vec<&str>, wide: bool) -> String {
+pub fn call(function: &TableFunction, path: &str, mut handed: Vec<&str>, wide: bool) -> String {
     let places = handed.split_off(handed.len() - function.body.results);
     if function.body.takes_form {
         handed.push(if wide { "true" } else { "false" });
@@ -105,7 +105,7 @@ pub fn call(function: &Function, path: &str, mut handed: Vec<&str>, wide: bool) 
 }
 
 /// The arguments of the body, of which those become one that say something together.
-fn arguments(function: &Function, handed: &[&str]) -> String {
+fn arguments(function: &TableFunction, handed: &[&str]) -> String {
     let kind = |it: &Parameter| format!("{}{}", it.kind.trim_start_matches("const "), it.array);
     let kinds: Vec<String> = function.parameters.iter().map(kind).collect();
     let (mut arguments, mut at) = (Vec::new(), 0);
@@ -127,7 +127,7 @@ fn arguments(function: &Function, handed: &[&str]) -> String {
 
 /// Refuses null, and values of predefined handles, for the places of single results, which no function may leave out
 /// (arrays, buffers and statuses may be null; `argc` too). Weights may be a constant of small value.
-pub fn null_places(function: &Function) -> String {
+pub fn null_places(function: &TableFunction) -> String {
     let mut text = String::new();
     for parameter in &function.parameters {
         let base = parameter.kind.trim_end_matches(['*', ' ']);
@@ -153,7 +153,7 @@ pub fn null_places(function: &Function) -> String {
 }
 
 /// Whose error handler an error of the function goes to, unless the error says otherwise.
-pub fn object(function: &Function) -> String {
+pub fn object(function: &TableFunction) -> String {
     if function.name.starts_with("MPI_File_") || function.name == "MPI_Register_datarep" {
         let file = function.parameters.iter().find(|parameter| parameter.kind == "MPI_File");
         let handle = file.map_or("weft_mpi::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
@@ -181,7 +181,7 @@ fn answer(kind: &str) -> &'static str {
     }
 }
 
-pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+pub fn pass(parameter: &Parameter, wide: bool, function: &TableFunction) -> Passing {
     let name = rust_name(&parameter.name);
     let is_const = parameter.kind.starts_with("const ");
     let kind = parameter.kind.trim_start_matches("const ");
@@ -189,7 +189,7 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     let base = kind.trim_end_matches(['*', ' ']).trim_end_matches("const").trim();
     if base.ends_with("_function") || base.ends_with("_function[_c]") || base.ends_with("_fn") {
         let wide = if parameter.differs() && function.twin { Some(wide) } else { None };
-        let handed = wide.map(|wide| format!("weft_mpi::abi::Callback {{ at: {name}, wide: {wide} }}"));
+        let handed = wide.map(|wide| format!("weft_mpi::abi::CountCallback {{ at: {name}, wide: {wide} }}"));
         return Passing { handed: handed.unwrap_or(name.clone()), name, foreign: "usize" };
     }
     if matches!(base, "COUNT" | "DISPL" | "EXTENT") {

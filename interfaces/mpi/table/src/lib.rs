@@ -46,15 +46,15 @@ const CHAPTERS: [&str; 23] = [
     "failure",
 ];
 
-pub struct Table {
-    pub constants: Vec<Section>,
+pub struct AbiTable {
+    pub constants: Vec<ConstantSection>,
     /// Lines of C.
     pub types: Vec<String>,
     pub chapters: Vec<Chapter>,
 }
 
 /// Constants that belong together.
-pub struct Section {
+pub struct ConstantSection {
     pub title: String,
     /// The handle type that the section declares.
     pub handle: Option<String>,
@@ -70,7 +70,7 @@ pub struct Constant {
 
 pub struct Chapter {
     pub title: String,
-    pub functions: Vec<Function>,
+    pub functions: Vec<TableFunction>,
 }
 
 impl Chapter {
@@ -83,17 +83,17 @@ impl Chapter {
     }
 }
 
-pub struct Function {
+pub struct TableFunction {
     pub anytime: bool,
     pub answer: String,
     pub name: String,
     pub twin: bool,
     pub parameters: Vec<Parameter>,
     pub variadic: bool,
-    pub body: Body,
+    pub body: EntryBody,
 }
 
-pub struct Body {
+pub struct EntryBody {
     pub path: String,
     pub answers_value: bool,
     /// How many of the last parameters say where what it answers is stored.
@@ -111,14 +111,14 @@ pub struct Parameter {
     pub array: String,
 }
 
-pub fn read(directory: &Path) -> Table {
+pub fn read(directory: &Path) -> AbiTable {
     let text = |name: &str| {
         let path = directory.join(format!("{name}.abi"));
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
     };
     let types = text("types").lines().filter(|line| !line.starts_with("# ")).map(str::to_owned).collect();
     let chapters = CHAPTERS.iter().map(|name| chapter(&text(name))).collect();
-    Table { constants: sections(&text("constants")), types, chapters }
+    AbiTable { constants: sections(&text("constants")), types, chapters }
 }
 
 pub fn chapter(text: &str) -> Chapter {
@@ -127,7 +127,7 @@ pub fn chapter(text: &str) -> Chapter {
     Chapter { title: title.to_owned(), functions: lines.map(function).collect() }
 }
 
-fn function(line: &str) -> Function {
+fn function(line: &str) -> TableFunction {
     let bad = || -> ! { panic!("not a function line: {line}") };
     let (anytime, rest) = line.strip_prefix("anytime ").map_or((false, line), |rest| (true, rest));
     let (head, rest) = rest.split_once('(').unwrap_or_else(|| bad());
@@ -136,16 +136,16 @@ fn function(line: &str) -> Function {
     let (name, twin) = name.strip_suffix("[_c]").map_or((name, false), |name| (name, true));
     let rest = rest.trim();
     let body = match rest.strip_prefix("=> ") {
-        Some(path) => Body { path: path.to_owned(), answers_value: true, results: 0, takes_form: false },
+        Some(path) => EntryBody { path: path.to_owned(), answers_value: true, results: 0, takes_form: false },
         None => {
             let (kind, path) = rest.split_once(' ').unwrap_or_else(|| bad());
             let results = ["=", "=*", "=**"].iter().position(|known| *known == kind).unwrap_or_else(|| bad());
             let takes_form = path.ends_with("(wide)");
-            Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, results, takes_form }
+            EntryBody { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, results, takes_form }
         }
     };
     let listed = parameters.split(',').map(str::trim).filter(|text| *text != "void" && *text != "...");
-    Function {
+    TableFunction {
         anytime,
         answer: answer.to_owned(),
         name: name.to_owned(),
@@ -172,13 +172,13 @@ fn first_array_bracket(text: &str, from: usize) -> usize {
     name + text[name..].find('[').expect("there is one at the end")
 }
 
-pub fn sections(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
+pub fn sections(text: &str) -> Vec<ConstantSection> {
+    let mut sections: Vec<ConstantSection> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(title) = line.strip_prefix("# ") {
             let (title, handle) = title.split_once(" : ").map_or((title, None), |(title, kind)| (title, Some(kind)));
             let handle = handle.map(str::to_owned);
-            sections.push(Section { title: title.to_owned(), handle, constants: Vec::new() });
+            sections.push(ConstantSection { title: title.to_owned(), handle, constants: Vec::new() });
             continue;
         }
         let section = sections.last_mut().expect("a title comes first");
@@ -191,7 +191,7 @@ pub fn sections(text: &str) -> Vec<Section> {
     sections
 }
 
-impl Function {
+impl TableFunction {
     /// Whether each form of the function takes large counts: `[false]`, or both.
     pub fn forms(&self) -> &'static [bool] {
         if self.twin { &[false, true] } else { &[false] }

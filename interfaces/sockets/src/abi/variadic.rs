@@ -76,12 +76,12 @@ const IN_REGISTERS: usize = if cfg!(target_arch = "x86_64") { 5 } else { 7 };
 
 /// The words of a call, as the C library wants them in an array.
 #[derive(Clone, Copy)]
-struct Words {
+struct CallWords {
     registers: *const *const c_char,
     stack: *const *const c_char,
 }
 
-impl Words {
+impl CallWords {
     /// # Safety
     /// No word before this one ended the list, but for the one that a caller knows to follow its end.
     unsafe fn at(self, index: usize) -> *const c_char {
@@ -130,7 +130,7 @@ impl Words {
 
 unsafe extern "C" fn list(path: *const c_char, registers: *const *const c_char, stack: *const *const c_char) -> c_int {
     // SAFETY: the program's own arguments.
-    unsafe { Words { registers, stack }.with_array(|words| process::execv(path, words)) }
+    unsafe { CallWords { registers, stack }.with_array(|words| process::execv(path, words)) }
 }
 
 unsafe extern "C" fn list_in_path(
@@ -139,7 +139,7 @@ unsafe extern "C" fn list_in_path(
     stack: *const *const c_char,
 ) -> c_int {
     // SAFETY: the program's own arguments.
-    unsafe { Words { registers, stack }.with_array(|words| process::execvp(file, words)) }
+    unsafe { CallWords { registers, stack }.with_array(|words| process::execvp(file, words)) }
 }
 
 unsafe extern "C" fn list_and_environment(
@@ -147,7 +147,7 @@ unsafe extern "C" fn list_and_environment(
     registers: *const *const c_char,
     stack: *const *const c_char,
 ) -> c_int {
-    let list = Words { registers, stack };
+    let list = CallWords { registers, stack };
     // SAFETY: the program's own arguments; the environment follows the end of the list.
     unsafe {
         let environment = list.at(list.count() + 1).cast();

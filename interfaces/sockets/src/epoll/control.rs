@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use libc::epoll_event;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
-use weft_fabric::stream::{Bell, KernelOnly, Reason, Writable};
+use weft_fabric::stream::{KernelOnly, PooledBell, Reason, Writable};
 
 use super::members;
 use super::order;
-use super::set::{self, Inner, Set};
-use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
+use super::set::{self, EpollInner, EpollSet};
+use crate::conn::{self, ATTACHED, Connection, Hold, MANY_SETS, NEVER};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::{ends, life, raw, real, udp};
@@ -30,7 +30,7 @@ const _: () = assert!(table::PLACES as u64 <= PROCESSES, "no descriptor looks li
 
 /// What a word from the kernel's set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum KernelWord {
     Programs,
     Ours(c_int),
     /// The bell with these last bits of its number.
@@ -40,12 +40,12 @@ pub enum Word {
 }
 
 /// Tells our words from the program's.
-pub fn word(data: u64) -> Word {
+pub fn word(data: u64) -> KernelWord {
     match data {
-        _ if data & (TAG_MASK | BELL) == BELL => Word::Bell(data & BELL_NUMBERS),
-        _ if data & (TAG_MASK | LANE) == LANE => Word::Lane(data & PROCESSES),
-        _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
-        _ => Word::Programs,
+        _ if data & (TAG_MASK | BELL) == BELL => KernelWord::Bell(data & BELL_NUMBERS),
+        _ if data & (TAG_MASK | LANE) == LANE => KernelWord::Lane(data & PROCESSES),
+        _ if data & TAG_MASK == TAG => KernelWord::Ours((data & !TAG_MASK) as c_int),
+        _ => KernelWord::Programs,
     }
 }
 
@@ -138,7 +138,7 @@ fn note_set(conn: &Connection, index: u32) {
 }
 
 /// `fd` is looked at from now on.
-fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
+fn join(set: &EpollSet, inner: &mut EpollInner, epfd: c_int, fd: c_int) {
     let Some(place) = inner.registered(fd) else { return };
     let (writes, nested) = (place.events & EPOLLOUT as u32 != 0, place.nested);
     let is_new = !std::mem::replace(&mut place.member, true);
@@ -171,7 +171,7 @@ fn is_far(fd: c_int) -> bool {
     conn::at(index).state_now() == ATTACHED && conn::at(index).stream().is_far()
 }
 
-fn note_far(inner: &mut Inner, epfd: c_int, fd: c_int) {
+fn note_far(inner: &mut EpollInner, epfd: c_int, fd: c_int) {
     if let Some(place) = inner.registered(fd) {
         place.far = true;
         inner.far += 1;
@@ -180,7 +180,7 @@ fn note_far(inner: &mut Inner, epfd: c_int, fd: c_int) {
 }
 
 /// It is none any more.
-fn forget_far(inner: &mut Inner, index: Option<u32>, fd: c_int) {
+fn forget_far(inner: &mut EpollInner, index: Option<u32>, fd: c_int) {
     let Some(place) = inner.place(fd).filter(|place| place.far) else { return };
     place.far = false;
     inner.far = inner.far.saturating_sub(1);
@@ -193,7 +193,7 @@ fn forget_far(inner: &mut Inner, index: Option<u32>, fd: c_int) {
 
 /// Who sleeps on the set is to be woken by what comes by the lane. Where that cannot be, the rendezvous sees to it, some
 /// milliseconds later.
-fn watch_lane(inner: &mut Inner, epfd: c_int) {
+fn watch_lane(inner: &mut EpollInner, epfd: c_int) {
     let Some(lane) = STREAMS.lane().filter(|lane| inner.far > 0 && inner.lane != *lane) else { return };
     let mut event = epoll_event { events: EPOLLIN as u32, u64: LANE | process() };
     if raw::epoll_control(epfd, EPOLL_CTL_ADD, lane, &mut event).is_ok() {
@@ -211,14 +211,14 @@ pub fn is_own_lane(number: u64) -> bool {
 }
 
 /// The set needs a bell of this process in the kernel's set.
-fn make_bell(inner: &mut Inner, epfd: c_int) {
+fn make_bell(inner: &mut EpollInner, epfd: c_int) {
     if inner.bell.is_some() && inner.bell_of == set::forks() {
         return;
     }
     members::disarm_all(inner);
     // One that was taken before a fork is the parent's, and is only forgotten.
     inner.bell = None;
-    let Ok(bell) = Bell::take() else {
+    let Ok(bell) = PooledBell::take() else {
         inner.slices = true;
         return;
     };
@@ -230,13 +230,13 @@ fn make_bell(inner: &mut Inner, epfd: c_int) {
     (inner.bell, inner.bell_of) = (Some(bell), set::forks());
 }
 
-fn number_of(bell: &Bell) -> u64 {
+fn number_of(bell: &PooledBell) -> u64 {
     bell.address().number() & BELL_NUMBERS
 }
 
 /// A bell has rung: ours is quiet again. False for that of another process of our fork family, which is for that process
 /// to quieten. (The parent's may still stand here; its descriptor is not the bell's in this process.)
-pub fn quieten(inner: &mut Inner, number: u64) -> bool {
+pub fn quieten(inner: &mut EpollInner, number: u64) -> bool {
     let taken_here = inner.bell_of == set::forks();
     let ours = inner.bell.as_ref().filter(|bell| taken_here && number_of(bell) == number);
     if let Some(bell) = ours {
@@ -247,14 +247,14 @@ pub fn quieten(inner: &mut Inner, number: u64) -> bool {
 }
 
 /// Before a sleep: a bell that was the parent's, or that the program has closed, is replaced.
-pub fn renew_bell(index: u32, inner: &mut Inner) {
+pub fn renew_bell(index: u32, inner: &mut EpollInner) {
     if inner.far > 0
         && let Some(epfd) = descriptor(index, inner)
     {
         watch_lane(inner, epfd);
     }
     let ours = inner.bell_of == set::forks();
-    if ours && inner.bell.as_ref().is_some_and(Bell::is_intact) {
+    if ours && inner.bell.as_ref().is_some_and(PooledBell::is_intact) {
         return;
     }
     let Some(epfd) = descriptor(index, inner) else { return };
@@ -267,14 +267,14 @@ pub fn renew_bell(index: u32, inner: &mut Inner) {
     make_bell(inner, epfd);
 }
 
-fn forget(set: &'static Set, fd: c_int, lingers: bool) {
+fn forget(set: &'static EpollSet, fd: c_int, lingers: bool) {
     match set.lock() {
         Some(mut inner) => forget_in(set, &mut inner, fd, lingers),
         None => set.note_changed(),
     }
 }
 
-fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
+fn forget_in(set: &EpollSet, inner: &mut EpollInner, fd: c_int, lingers: bool) {
     let Some(place) = inner.registered(fd) else { return };
     let (was_member, nested) = (std::mem::take(&mut place.member), place.nested);
     forget_far(inner, set::index_of(set), fd);
@@ -293,7 +293,7 @@ fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
 
 /// There is a note: anything may have changed about what is registered, and nothing was said.
 #[cold]
-pub fn put_right(set: &Set, inner: &mut Inner) {
+pub fn put_right(set: &EpollSet, inner: &mut EpollInner) {
     let Some(index) = set::index_of(set) else { return };
     for fd in 0..=table::highest() {
         let Some(place) = inner.registered(fd) else { continue };
@@ -319,7 +319,7 @@ pub fn put_right(set: &Set, inner: &mut Inner) {
 }
 
 /// Whether it was one or not, and whatever was armed: a hot member.
-fn rejoin(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
+fn rejoin(set: &EpollSet, inner: &mut EpollInner, index: u32, fd: c_int) {
     let Some(place) = inner.registered(fd) else { return };
     (place.armed, place.armed_room) = (false, false);
     match descriptor(index, inner) {
@@ -335,7 +335,7 @@ pub fn closed(fd: c_int) {
     for_each_set_of(fd, |_, set| forget(set, fd, true));
 }
 
-pub fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
+pub fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static EpollSet)) {
     let known = match table::entry(fd) {
         Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::SeqCst),
         Some(Entry::Set(_) | Entry::Datagram(_)) => MANY_SETS,
@@ -349,7 +349,7 @@ pub fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
 }
 
 /// Calls `each` under the lock of every set, with every descriptor of the connection that is registered in it.
-pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, c_int)) {
+pub fn for_each_registration(held: &Hold, mut each: impl FnMut(u32, &mut EpollInner, c_int)) {
     held.descriptors(held.index, |fd| {
         for_each_set_of(fd, |index, set| match set.lock() {
             Some(mut inner) => {
@@ -363,7 +363,7 @@ pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, 
 }
 
 /// A connection was attached: sets in which it is registered look at it from now on, also those that sleep already.
-pub fn attached(held: &Held) {
+pub fn attached(held: &Hold) {
     held.descriptors(held.index, join_all);
 }
 
@@ -391,7 +391,7 @@ fn descriptor_of(index: u32) -> Option<c_int> {
 
 /// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
 /// before it has come back is not repeated.
-pub fn wake(index: u32, inner: &mut Inner) {
+pub fn wake(index: u32, inner: &mut EpollInner) {
     if !has_sleepers(index, inner) || inner.poked {
         return;
     }
@@ -403,12 +403,12 @@ pub fn wake(index: u32, inner: &mut Inner) {
 }
 
 /// Whether a thread sleeps on the set, or is about to.
-pub fn has_sleepers(index: u32, inner: &Inner) -> bool {
+pub fn has_sleepers(index: u32, inner: &EpollInner) -> bool {
     inner.sleepers > 0 || set::at(index).in_kernel.load(Ordering::SeqCst) > 0
 }
 
 /// A descriptor of the set.
-pub fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
+pub fn descriptor(index: u32, inner: &mut EpollInner) -> Option<c_int> {
     if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
         inner.descriptor = descriptor_of(index)?;
     }
@@ -416,7 +416,7 @@ pub fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
 }
 
 /// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.
-pub fn refresh(held: &Held) {
+pub fn refresh(held: &Hold) {
     let never = held.state_now() == NEVER;
     held.descriptors(held.index, |fd| {
         for_each_set_of(fd, |index, set| match set.lock() {
@@ -428,7 +428,7 @@ pub fn refresh(held: &Held) {
 }
 
 /// The member is the kernel's from now on; its registration there stays.
-fn leave_in(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
+fn leave_in(set: &EpollSet, inner: &mut EpollInner, index: u32, fd: c_int) {
     restore(inner, index, fd);
     forget_far(inner, Some(index), fd);
     inner.make_cold(fd);
@@ -440,7 +440,7 @@ fn leave_in(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
     }
 }
 
-fn restore(inner: &mut Inner, index: u32, fd: c_int) {
+fn restore(inner: &mut EpollInner, index: u32, fd: c_int) {
     let Some(place) = inner.registered(fd) else { return };
     let wanted = place.events;
     if place.spent {
@@ -458,7 +458,7 @@ fn restore(inner: &mut Inner, index: u32, fd: c_int) {
 }
 
 /// Another process that shares the socket may have taken it back to the kernel, whose word on writing is right again.
-pub fn restore_room(inner: &mut Inner, epfd: c_int, fd: c_int) {
+pub fn restore_room(inner: &mut EpollInner, epfd: c_int, fd: c_int) {
     let Some(place) = inner.registered(fd).filter(|place| place.kernel_events != place.events && !place.spent) else {
         return;
     };
@@ -476,10 +476,10 @@ pub fn restore_room(inner: &mut Inner, epfd: c_int, fd: c_int) {
 pub fn before_merge(seen: &[epoll_event]) {
     for event in seen {
         let (data, events) = (event.u64, event.events);
-        if let Word::Lane(_) = word(data) {
+        if let KernelWord::Lane(_) = word(data) {
             STREAMS.drive();
         }
-        if let Word::Ours(fd) = word(data)
+        if let KernelWord::Ours(fd) = word(data)
             && let Some(held) = conn::hold(fd)
             && held.state_now() == ATTACHED
         {
@@ -490,7 +490,7 @@ pub fn before_merge(seen: &[epoll_event]) {
 
 /// What of the kernel's events for `fd` is true, as the program shall see it; `None` for nothing. The caller holds the
 /// lock, and has judged the ends.
-pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option<epoll_event> {
+pub fn translate(inner: &mut EpollInner, epfd: c_int, fd: c_int, seen: u32) -> Option<epoll_event> {
     let entry = table::entry(fd);
     let place = inner.place(fd)?;
     if !place.present {
@@ -534,7 +534,7 @@ fn arm_again(place: &mut set::Registration, epfd: c_int, fd: c_int) {
 
 /// The kernel calls a socket writable whose ring is full: a level that would be reported for ever is taken out of the
 /// kernel's set until the connection is the kernel's again.
-fn without_false_room(held: &Held, place: &mut set::Registration, epfd: c_int, fd: c_int, seen: u32) -> u32 {
+fn without_false_room(held: &Hold, place: &mut set::Registration, epfd: c_int, fd: c_int, seen: u32) -> u32 {
     let room = EPOLLOUT as u32;
     if seen & room == 0 {
         return seen;

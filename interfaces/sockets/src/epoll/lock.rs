@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 use super::control;
-use super::set::{Inner, Set};
+use super::set::{EpollInner, EpollSet};
 use crate::raw;
 
 /// Values of the word: free, held by one that forks; others are [`here`] of the holder.
@@ -65,12 +65,12 @@ fn has_left(held: usize, here: usize) -> bool {
 }
 
 /// Zeros are an open lock without notes.
-pub struct Lock {
+pub struct EpollLock {
     word: AtomicUsize,
     notes: AtomicU32,
 }
 
-impl Lock {
+impl EpollLock {
     /// For a fork: false when a thread has it. What the forking thread itself has further out counts as taken.
     pub fn take_for_fork(&self) -> bool {
         match self.word.compare_exchange(OPEN, FOR_FORK, Ordering::Acquire, Ordering::Relaxed) {
@@ -95,15 +95,15 @@ impl Lock {
 }
 
 /// Exclusive use of a set.
-pub struct Locked {
-    set: &'static Set,
+pub struct LockedSet {
+    set: &'static EpollSet,
 }
 
-impl Set {
+impl EpollSet {
     /// Held for a bounded number of steps, without any wait. `None`: this thread has it further out. (Inlined, so that a
     /// place on the stack is that of the caller.)
     #[inline(always)]
-    pub fn lock(&'static self) -> Option<Locked> {
+    pub fn lock(&'static self) -> Option<LockedSet> {
         let me = here();
         match self.lock.word.compare_exchange(OPEN, me, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Some(self.begin()),
@@ -112,7 +112,7 @@ impl Set {
     }
 
     #[cold]
-    fn lock_held(&'static self, me: usize) -> Option<Locked> {
+    fn lock_held(&'static self, me: usize) -> Option<LockedSet> {
         let mut tries = 0u32;
         while let Err(holder) = self.lock.word.compare_exchange_weak(OPEN, me, Ordering::Acquire, Ordering::Relaxed) {
             if same_thread(holder, me) {
@@ -129,8 +129,8 @@ impl Set {
         Some(self.begin())
     }
 
-    fn begin(&'static self) -> Locked {
-        let mut locked = Locked { set: self };
+    fn begin(&'static self) -> LockedSet {
+        let mut locked = LockedSet { set: self };
         if self.lock.notes.load(Ordering::Relaxed) != 0 {
             locked.settle();
         }
@@ -154,7 +154,7 @@ impl Set {
     }
 }
 
-impl Locked {
+impl LockedSet {
     #[cold]
     fn settle(&mut self) {
         let notes = self.set.lock.notes.swap(0, Ordering::Relaxed);
@@ -169,23 +169,23 @@ impl Locked {
     }
 }
 
-impl Deref for Locked {
-    type Target = Inner;
+impl Deref for LockedSet {
+    type Target = EpollInner;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &EpollInner {
         // SAFETY: the lock is ours.
         unsafe { &*self.set.inner.get() }
     }
 }
 
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Inner {
+impl DerefMut for LockedSet {
+    fn deref_mut(&mut self) -> &mut EpollInner {
         // SAFETY: the lock is ours.
         unsafe { &mut *self.set.inner.get() }
     }
 }
 
-impl Drop for Locked {
+impl Drop for LockedSet {
     #[inline]
     fn drop(&mut self) {
         self.set.lock.word.store(OPEN, Ordering::Release);

@@ -5,9 +5,9 @@ use std::ffi::c_int;
 use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, POLLIN, epoll_event};
 use weft_fabric::stream::{Readable, Waiter, Writable, sleep_barrier};
 
-use super::set::{self, HOT, Inner, Registration};
+use super::set::{self, EpollInner, HOT, Registration};
 use super::{control, order};
-use crate::conn::{self, ATTACHED, Held, WAS_FULL};
+use crate::conn::{self, ATTACHED, Hold, WAS_FULL};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::wait::LOOK_NS;
@@ -22,7 +22,7 @@ const COOL_FROM: usize = 64;
 
 /// What the ring of a connection has for a registration: events, or 0; and whether the kernel must be asked for the others.
 /// `arrived` is what had arrived before this look.
-fn ready(held: &Held, place: &Registration, arrived: u64) -> (u32, bool) {
+fn ready(held: &Hold, place: &Registration, arrived: u64) -> (u32, bool) {
     let stream = held.stream();
     let low = held.ready_bytes();
     let (mut events, mut partly) = (0, false);
@@ -76,7 +76,7 @@ fn datagrams(index: u32, place: &mut Registration, take: bool) -> u32 {
 }
 
 /// Looks at the hot member `fd`; with `take` it is told to the program.
-pub fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
+pub fn look(inner: &mut EpollInner, fd: c_int, take: bool) -> Option<epoll_event> {
     let entry = table::entry(fd);
     let place = inner.registered(fd)?;
     if place.spent {
@@ -132,7 +132,7 @@ pub fn any_ready(index: u32) -> bool {
 }
 
 /// Of a set that never sleeps only the busy ones stay hot.
-pub fn cool_down(inner: &mut Inner) {
+pub fn cool_down(inner: &mut EpollInner) {
     if inner.calls.is_multiple_of(COOL_EVERY) && inner.hot_count > COOL_FROM {
         cool(inner);
     }
@@ -157,7 +157,7 @@ pub fn dispatch_active() {
 }
 
 /// A send found the ring of a connection full: room is watched from now on, where somebody is interested.
-pub fn watch(held: &Held) {
+pub fn watch(held: &Hold) {
     control::for_each_registration(held, |index, inner, fd| {
         if !inner.registered(fd).is_some_and(|place| place.events & WRITING != 0 && !place.armed_room) {
             return;
@@ -172,7 +172,7 @@ pub fn watch(held: &Held) {
 }
 
 /// Arms every hot member. What cannot be armed (another set has it) makes sleeps short.
-fn arm_hot(inner: &mut Inner) {
+fn arm_hot(inner: &mut EpollInner) {
     let Some(bell) = inner.bell.as_ref().map(|bell| bell.address()) else {
         inner.slices = true;
         return;
@@ -244,7 +244,7 @@ fn leave_dead_ring(index: u32, fd: c_int, entry: Entry) -> bool {
 
 /// The set has another bell from now on, or none: nothing is armed, all members are hot.
 #[cold]
-pub fn disarm_all(inner: &mut Inner) {
+pub fn disarm_all(inner: &mut EpollInner) {
     let bell = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()).map(|bell| bell.address());
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Some(place) = inner.registered(fd).filter(|place| place.member) else { continue };
@@ -259,7 +259,7 @@ pub fn disarm_all(inner: &mut Inner) {
 }
 
 /// Hot members that are armed and have nothing are hot no more.
-fn drop_cold(inner: &mut Inner) {
+fn drop_cold(inner: &mut EpollInner) {
     let mut at = 0;
     while at < inner.hot_count {
         let fd = inner.hot[at];
@@ -273,7 +273,7 @@ fn drop_cold(inner: &mut Inner) {
 }
 
 /// Whether a member waits for room without being armed for it.
-fn is_full(inner: &mut Inner, fd: c_int) -> bool {
+fn is_full(inner: &mut EpollInner, fd: c_int) -> bool {
     let Some(Entry::Connection(index)) = table::entry(fd) else { return false };
     let Some(place) = inner.registered(fd) else { return false };
     place.events & WRITING != 0 && !place.armed_room && matches!(conn::at(index).stream().writable(), Writable::Full)
@@ -287,14 +287,14 @@ fn is_hidden(fd: c_int) -> bool {
 
 /// Leaves only the busy ones among the hot members.
 #[cold]
-pub fn cool(inner: &mut Inner) {
+pub fn cool(inner: &mut EpollInner) {
     arm_hot(inner);
     sleep_barrier();
     drop_cold(inner);
 }
 
 /// Datagram sockets of a set somebody is about to sleep on rest until nobody does.
-fn begin_rests(inner: &mut Inner) {
+fn begin_rests(inner: &mut EpollInner) {
     for at in 0..inner.hot_count {
         let fd = inner.hot[at];
         let Some(place) = inner.registered(fd).filter(|place| place.member && !is_resting(place)) else { continue };
@@ -311,7 +311,7 @@ fn is_resting(place: &Registration) -> bool {
     place.resting != 0 && place.resting_of == set::forks()
 }
 
-pub fn end_rests(inner: &mut Inner) {
+pub fn end_rests(inner: &mut EpollInner) {
     for at in 0..inner.hot_count {
         let fd = inner.hot[at];
         if let Some(place) = inner.registered(fd) {
@@ -325,7 +325,7 @@ pub fn end_rest(place: &mut Registration) {
     let ours = is_resting(place);
     let kept = std::mem::take(&mut place.resting);
     if ours {
-        drop(udp::Rest::kept(kept));
+        drop(udp::SleepHold::kept(kept));
     }
 }
 

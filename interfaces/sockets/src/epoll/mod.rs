@@ -23,6 +23,6 @@ pub use control::{attached, closed, control, datagrams_attached, refresh};
 pub use members::{
     any_ready, awaits_room, dispatch_active, is_ready_inside, leave_dead_rings, leave_to_sleepers, take_out, watch,
 };
-pub use resting::Resting;
+pub use resting::RestingSet;
 pub use set::{add_descriptor, create, drop_descriptor, forked, has_members, lock_all, start, unlock_all};
 pub use wait::wait;

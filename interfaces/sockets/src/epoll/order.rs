@@ -31,11 +31,11 @@
 use std::ffi::c_int;
 
 use libc::epoll_event;
-use weft_fabric::stream::{First, Stream};
+use weft_fabric::stream::{FirstUntold, Stream};
 
-use super::control::{self, Word};
+use super::control::{self, KernelWord};
 use super::members;
-use super::set::{FOUND, Inner, Registration};
+use super::set::{EpollInner, FOUND, Registration};
 use crate::conn::{self, ATTACHED, RECEIVED};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
@@ -45,7 +45,7 @@ pub const MOST: usize = FOUND / 2;
 
 /// Something to tell of.
 #[derive(Clone, Copy)]
-pub struct Found {
+pub struct FoundEvent {
     at: u64,
     data: u64,
     events: u32,
@@ -55,7 +55,7 @@ pub struct Found {
     rank: u32,
 }
 
-impl Found {
+impl FoundEvent {
     fn event(&self) -> epoll_event {
         epoll_event { events: self.events, u64: self.data }
     }
@@ -67,13 +67,13 @@ const MOST_BEFORE: usize = 16;
 
 /// When the kernel was asked: before the last time, and the time before that.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct AskedTimes {
     pub now: u64,
     pub before: u64,
 }
 
 /// Finds the members whose rings have something; how many.
-pub fn gather(inner: &mut Inner, epfd: c_int) -> usize {
+pub fn gather(inner: &mut EpollInner, epfd: c_int) -> usize {
     members::cool_down(inner);
     let (count, first) = (inner.hot_count, inner.turn);
     let mut found = 0;
@@ -85,7 +85,7 @@ pub fn gather(inner: &mut Inner, epfd: c_int) -> usize {
         let fd = inner.hot[(first + step) % count];
         control::restore_room(inner, epfd, fd);
         if members::look(inner, fd, false).is_some() {
-            inner.found[found] = Found { at: 0, data: 0, events: 0, fd, rank: BY_RING };
+            inner.found[found] = FoundEvent { at: 0, data: 0, events: 0, fd, rank: BY_RING };
             found += 1;
         }
     }
@@ -95,11 +95,11 @@ pub fn gather(inner: &mut Inner, epfd: c_int) -> usize {
 /// Tells of what `gather` has found last, `rings` members, and of `seen` events in `out` as the kernel has given them; how
 /// many are told, and how many of them are the kernel's.
 pub fn tell(
-    inner: &mut Inner,
+    inner: &mut EpollInner,
     epfd: c_int,
     out: &mut [epoll_event],
     (rings, seen): (usize, usize),
-    asked: Asked,
+    asked: AskedTimes,
 ) -> (usize, usize) {
     inner.calls = inner.calls.wrapping_add(1);
     let mut last = asked.before;
@@ -107,7 +107,7 @@ pub fn tell(
     let mut kernels = 0;
     for event in &out[..by_time] {
         let Some(found) = translate(inner, epfd, *event, rings, asked, &mut last) else { continue };
-        inner.found[rings + kernels] = Found { rank: kernels as u32, ..found };
+        inner.found[rings + kernels] = FoundEvent { rank: kernels as u32, ..found };
         kernels += 1;
     }
     let behind = (by_time + rings).min(out.len() - rest);
@@ -124,7 +124,12 @@ pub fn tell(
 }
 
 /// Puts what was found in order, and in `out`: that of the rings as far as there is room, that of the kernel all.
-fn tell_by_time(inner: &mut Inner, out: &mut [epoll_event], (rings, kernels): (usize, usize), asked: Asked) -> usize {
+fn tell_by_time(
+    inner: &mut EpollInner,
+    out: &mut [epoll_event],
+    (rings, kernels): (usize, usize),
+    asked: AskedTimes,
+) -> usize {
     let all = rings + kernels;
     if rings > 0 && all > 1 {
         for at in 0..rings {
@@ -154,15 +159,15 @@ fn tell_by_time(inner: &mut Inner, out: &mut [epoll_event], (rings, kernels): (u
 /// An event of the kernel as the program shall see it, and its time, which is `last`, that of the one before it, at least.
 /// What its ring has beside it, if that is among the `rings` that were found, is taken here.
 fn translate(
-    inner: &mut Inner,
+    inner: &mut EpollInner,
     epfd: c_int,
     mut event: epoll_event,
     rings: usize,
-    asked: Asked,
+    asked: AskedTimes,
     last: &mut u64,
-) -> Option<Found> {
+) -> Option<FoundEvent> {
     let (mut fd, mut at) = (-1, *last);
-    if let Word::Ours(ours) = control::word(event.u64) {
+    if let KernelWord::Ours(ours) = control::word(event.u64) {
         fd = ours;
         event = control::translate(inner, epfd, fd, event.events)?;
         *last = time_of(inner, fd, asked.before.max(1)).unwrap_or(*last);
@@ -178,16 +183,16 @@ fn translate(
     if let Some(registration) = inner.registered(fd) {
         registration.call = call;
     }
-    Some(Found { at, data: event.u64, events: event.events, fd, rank: 0 })
+    Some(FoundEvent { at, data: event.u64, events: event.events, fd, rank: 0 })
 }
 
-fn is_found(inner: &Inner, fd: c_int, rings: usize) -> bool {
+fn is_found(inner: &EpollInner, fd: c_int, rings: usize) -> bool {
     inner.found[..rings].iter().any(|found| found.fd == fd)
 }
 
 /// When the first event of this registration happened that was not told of; `None` where nobody has said so. `since`: at that
 /// time the kernel had none.
-fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
+fn time_of(inner: &mut EpollInner, fd: c_int, since: u64) -> Option<u64> {
     let place = inner.registered(fd)?;
     if place.queued {
         return Some(place.told_at);
@@ -197,14 +202,14 @@ fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
     let attached = held.state_now() == ATTACHED;
     let by_ring = || {
         match held.stream().first_event_after(place.told_event) {
-            First::At(time) => Some(time),
+            FirstUntold::At(time) => Some(time),
             // It was counted when it could not be seen yet, and has the time of the last that was counted. Or it was told of, and
             // is there still: the others that were told of with it may have that time, too.
-            First::None if place.told_at > since => {
+            FirstUntold::None if place.told_at > since => {
                 Some(place.told_at.max(held.stream().time_of_event(place.told_event)))
             }
-            First::Lost if place.told_at > since => Some(place.told_at),
-            First::None | First::Lost => None,
+            FirstUntold::Lost if place.told_at > since => Some(place.told_at),
+            FirstUntold::None | FirstUntold::Lost => None,
         }
     };
     let said = if since == 0 {
@@ -218,13 +223,13 @@ fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
 }
 
 /// How many of the members that were found in rings are among `seen`, too.
-pub fn count_both(inner: &Inner, rings: usize, seen: &[epoll_event]) -> usize {
-    let is_seen = |fd: c_int| seen.iter().any(|event| control::word(event.u64) == Word::Ours(fd));
+pub fn count_both(inner: &EpollInner, rings: usize, seen: &[epoll_event]) -> usize {
+    let is_seen = |fd: c_int| seen.iter().any(|event| control::word(event.u64) == KernelWord::Ours(fd));
     inner.found[..rings].iter().filter(|found| is_seen(found.fd)).count()
 }
 
 /// Takes what a ring has, unless the kernel's word on it was told in this call.
-fn take(inner: &mut Inner, fd: c_int, asked: Asked) -> Option<epoll_event> {
+fn take(inner: &mut EpollInner, fd: c_int, asked: AskedTimes) -> Option<epoll_event> {
     let call = inner.calls;
     if inner.registered(fd).is_none_or(|place| place.call == call) {
         return None;
@@ -234,7 +239,7 @@ fn take(inner: &mut Inner, fd: c_int, asked: Asked) -> Option<epoll_event> {
 }
 
 /// Before the look: what comes later is told of again.
-fn note_told(inner: &mut Inner, fd: c_int, asked: Asked) {
+fn note_told(inner: &mut EpollInner, fd: c_int, asked: AskedTimes) {
     let Some(place) = inner.registered(fd) else { return };
     (place.told_at, place.queued) = (asked.now, false);
     if let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| place.member && !place.nested) {
@@ -258,7 +263,7 @@ pub fn note_attached(place: &mut Registration, stream: &Stream) {
     // Their number is the peer's to say, so there is an end to it.
     for _ in 0..MOST_BEFORE {
         match stream.first_event_after(place.told_event) {
-            First::At(time) if time <= place.told_at => place.told_event = place.told_event.wrapping_add(1),
+            FirstUntold::At(time) if time <= place.told_at => place.told_event = place.told_event.wrapping_add(1),
             _ => break,
         }
     }
@@ -266,7 +271,7 @@ pub fn note_attached(place: &mut Registration, stream: &Stream) {
 }
 
 /// It is registered anew: what it has already has its place from now on.
-pub fn note_registered(inner: &mut Inner, fd: c_int, now: u64) {
+pub fn note_registered(inner: &mut EpollInner, fd: c_int, now: u64) {
     let Some(place) = inner.registered(fd) else { return };
     (place.told_at, place.told_begun, place.told_event, place.queued) = (now, now, 0, false);
     let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| !place.nested) else { return };

@@ -18,7 +18,7 @@ struct Counted {
 }
 
 /// Takes everything back when it is dropped, also where the thread is cancelled.
-pub struct Resting {
+pub struct RestingSet {
     few: [Counted; FEW],
     many: *mut Counted,
     count: usize,
@@ -27,7 +27,7 @@ pub struct Resting {
     forks: u32,
 }
 
-impl Resting {
+impl RestingSet {
     pub fn new() -> Self {
         let few = [Counted { index: 0, life: 0 }; FEW];
         Self { few, many: std::ptr::null_mut(), count: 0, short: false, forks: set::forks() }
@@ -79,7 +79,7 @@ impl Resting {
     }
 }
 
-impl Drop for Resting {
+impl Drop for RestingSet {
     fn drop(&mut self) {
         // In the child of a fork nobody sleeps but its own threads, and the sets know that already.
         if self.forks == set::forks() {

@@ -5,10 +5,10 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use libc::{EPOLL_CTL_DEL, epoll_event};
-use weft_fabric::stream::Bell;
+use weft_fabric::stream::PooledBell;
 
-use super::lock::Lock;
-use super::order::Found;
+use super::lock::EpollLock;
+use super::order::FoundEvent;
 use crate::table::{self, Entry, PLACES};
 use crate::{conn, raw};
 
@@ -64,12 +64,12 @@ pub struct Registration {
 }
 
 /// What a set consists of.
-pub struct Inner {
+pub struct EpollInner {
     registrations: *mut Registration,
     pub hot: [c_int; HOT],
     pub hot_count: usize,
     /// What a look has found, for as long as the set is held.
-    pub found: [Found; FOUND],
+    pub found: [FoundEvent; FOUND],
     /// When the kernel was last asked and had no more.
     pub asked_at: u64,
     /// How many of the members are sets.
@@ -84,7 +84,7 @@ pub struct Inner {
     pub turn: usize,
     /// Calls so far.
     pub calls: u32,
-    pub bell: Option<Bell>,
+    pub bell: Option<PooledBell>,
     /// In which process the bell was taken.
     pub bell_of: u32,
     /// Threads asleep on the bell.
@@ -101,46 +101,46 @@ pub struct Inner {
     pub looked_at: u64,
 }
 
-pub struct Set {
-    pub lock: Lock,
+pub struct EpollSet {
+    pub lock: EpollLock,
     descriptors: AtomicU32,
     /// Attached connections and sets in it.
     pub members: AtomicU32,
     /// Threads that sleep in the kernel only, because there were no members.
     pub in_kernel: AtomicU32,
-    pub inner: UnsafeCell<Inner>,
+    pub inner: UnsafeCell<EpollInner>,
 }
 
 // SAFETY: `inner` is touched under the lock only.
-unsafe impl Sync for Set {}
+unsafe impl Sync for EpollSet {}
 
-static SETS_AT: AtomicPtr<Set> = AtomicPtr::new(std::ptr::null_mut());
+static SETS_AT: AtomicPtr<EpollSet> = AtomicPtr::new(std::ptr::null_mut());
 static SETS_USED: AtomicU32 = AtomicU32::new(0);
 /// Forks between the process that loaded the library and this one, to know a bell that belongs to the parent.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes room for the sets (address space only). False when there is none.
 pub fn start() -> bool {
-    let at = raw::map(SETS * size_of::<Set>(), false);
+    let at = raw::map(SETS * size_of::<EpollSet>(), false);
     SETS_AT.store(at.cast(), Ordering::Release);
     !at.is_null()
 }
 
 /// The set with this index.
-pub fn at(index: u32) -> &'static Set {
+pub fn at(index: u32) -> &'static EpollSet {
     // SAFETY: indices come from `create`, below SETS; the memory is never unmapped; zeros are a valid set of nothing.
     unsafe { &*SETS_AT.load(Ordering::Relaxed).add(index as usize) }
 }
 
 /// The index of a set.
-pub fn index_of(set: &Set) -> Option<u32> {
+pub fn index_of(set: &EpollSet) -> Option<u32> {
     // SAFETY: both lie in the one mapping of sets.
     let at = unsafe { std::ptr::from_ref(set).offset_from(SETS_AT.load(Ordering::Relaxed)) };
     u32::try_from(at).ok()
 }
 
 /// All sets that are or were in use.
-pub fn all() -> impl Iterator<Item = (u32, &'static Set)> {
+pub fn all() -> impl Iterator<Item = (u32, &'static EpollSet)> {
     let used = SETS_USED.load(Ordering::Acquire);
     (0..used).map(|index| (index, at(index))).filter(|(_, set)| set.descriptors.load(Ordering::Relaxed) > 0)
 }
@@ -209,7 +209,7 @@ pub fn lock_all() {
 }
 
 /// Locks all sets, or none, and answers the one that was busy.
-fn try_all() -> Result<(), &'static Set> {
+fn try_all() -> Result<(), &'static EpollSet> {
     match all().find(|(_, set)| !set.lock.take_for_fork()) {
         Some((_, busy)) => {
             unlock_all();
@@ -243,9 +243,9 @@ pub fn unlock_all() {
     all().for_each(|(_, set)| set.lock.leave_after_fork());
 }
 
-impl Set {
+impl EpollSet {
     /// Nobody has it any more.
-    pub fn give_up(&self, inner: &mut Inner) {
+    pub fn give_up(&self, inner: &mut EpollInner) {
         super::members::end_rests(inner);
         let registrations = std::mem::replace(&mut inner.registrations, std::ptr::null_mut());
         // SAFETY: mapped in `create`; under the lock nobody uses it, and later users find null.
@@ -272,7 +272,7 @@ impl Set {
     }
 }
 
-impl Inner {
+impl EpollInner {
     /// Who held the set has left it in the middle: what is said twice in it is made from what is said of the members.
     #[cold]
     pub fn count_anew(&mut self) -> u32 {

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libc::{epoll_event, sigset_t, timespec};
 use weft_fabric::stream::sleep_barrier;
 
-use super::control::{self, Word};
+use super::control::{self, KernelWord};
 use super::members;
-use super::order::{self, Asked};
-use super::resting::Resting;
+use super::order::{self, AskedTimes};
+use super::resting::RestingSet;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
@@ -119,12 +119,16 @@ fn look(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t,
     let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
     let rings = order::gather(&mut inner, epfd);
     drop(inner);
-    if rings == 0 && ask == Ask::IfFound { Ok(0) } else { complete(epfd, index, out, mask, rings, Seen::NOTHING) }
+    if rings == 0 && ask == Ask::IfFound {
+        Ok(0)
+    } else {
+        complete(epfd, index, out, mask, rings, SeenByKernel::NOTHING)
+    }
 }
 
 /// What the kernel's set has given, as it stands in the answer.
 #[derive(Clone, Copy)]
-struct Seen {
+struct SeenByKernel {
     events: usize,
     /// There was something that is for another process of our fork family.
     strange: bool,
@@ -132,7 +136,7 @@ struct Seen {
     rang: bool,
 }
 
-impl Seen {
+impl SeenByKernel {
     const NOTHING: Self = Self { events: 0, strange: false, rang: false };
 }
 
@@ -144,7 +148,7 @@ fn complete(
     out: &mut [epoll_event],
     mask: *const sigset_t,
     mut rings: usize,
-    mut seen: Seen,
+    mut seen: SeenByKernel,
 ) -> Result<usize, Errno> {
     let mut before = None;
     let mut room = room_of_kernel(index, out.len(), rings);
@@ -177,7 +181,7 @@ fn complete(
         if asks && !has_more {
             inner.asked_at = now;
         }
-        let (told, kernels) = order::tell(&mut inner, epfd, out, (again, seen.events), Asked { now, before });
+        let (told, kernels) = order::tell(&mut inner, epfd, out, (again, seen.events), AskedTimes { now, before });
         drop(inner);
         if told > 0 {
             note(kernels == told);
@@ -203,7 +207,7 @@ fn room_beside(all: usize, rings: usize) -> usize {
 }
 
 /// Takes out of the `more` events behind those that were `seen` before what is only for us, and what was seen already.
-fn sort_out(index: u32, out: &mut [epoll_event], mut seen: Seen, more: usize) -> Seen {
+fn sort_out(index: u32, out: &mut [epoll_event], mut seen: SeenByKernel, more: usize) -> SeenByKernel {
     if more == 0 {
         return seen;
     }
@@ -213,10 +217,10 @@ fn sort_out(index: u32, out: &mut [epoll_event], mut seen: Seen, more: usize) ->
     for at in first..last {
         let (event, data) = (out[at], out[at].u64);
         match control::word(data) {
-            Word::Bell(number) if control::quieten(&mut inner, number) => seen.rang = true,
-            Word::Bell(_) => seen.strange = true,
-            Word::Lane(number) => seen.strange |= !control::is_own_lane(number),
-            Word::Ours(fd) if inner.is_nobody(fd) => seen.strange = true,
+            KernelWord::Bell(number) if control::quieten(&mut inner, number) => seen.rang = true,
+            KernelWord::Bell(_) => seen.strange = true,
+            KernelWord::Lane(number) => seen.strange |= !control::is_own_lane(number),
+            KernelWord::Ours(fd) if inner.is_nobody(fd) => seen.strange = true,
             // Of one answer no two are the same registration.
             _ => match out[..first].iter().position(|earlier| earlier.u64 == data) {
                 Some(earlier) => out[earlier].events |= event.events,
@@ -274,7 +278,7 @@ fn sleep(
     left: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
-    let mut resting = Resting::new();
+    let mut resting = RestingSet::new();
     resting.lie_down(index);
     sleep_barrier();
     members::dispatch_active();
@@ -293,7 +297,7 @@ fn sleep(
     };
     drop(resting);
     let Some(seen) = seen else { return Ok(0) };
-    let seen = sort_out(index, out, Seen::NOTHING, seen);
+    let seen = sort_out(index, out, SeenByKernel::NOTHING, seen);
     look_behind(epfd, index, out, mask, seen)
 }
 
@@ -303,7 +307,7 @@ fn look_behind(
     index: u32,
     out: &mut [epoll_event],
     mask: *const sigset_t,
-    seen: Seen,
+    seen: SeenByKernel,
 ) -> Result<usize, Errno> {
     members::dispatch_active();
     let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
@@ -322,9 +326,9 @@ fn by_kernel(
 ) -> Result<(usize, usize), Errno> {
     let now = raw::now_ns();
     let Some(seen) = wait_in_kernel(epfd, out, left, mask)? else { return Ok((0, 1)) };
-    let sorted = sort_out(index, out, Seen::NOTHING, seen);
+    let sorted = sort_out(index, out, SeenByKernel::NOTHING, seen);
     let Some(mut inner) = set::at(index).lock() else { return Ok((0, seen)) };
-    let asked = Asked { now, before: inner.asked_at };
+    let asked = AskedTimes { now, before: inner.asked_at };
     let (told, _) = order::tell(&mut inner, epfd, out, (0, sorted.events), asked);
     drop(inner);
     if told > 0 {

@@ -8,8 +8,8 @@ use weft_fabric::stream::KernelOnly;
 
 use crate::{raw, real};
 
-use super::incoming::Way;
-use super::socket::{self, Held, OFFERED};
+use super::incoming::ReceiveWay;
+use super::socket::{self, OFFERED, SocketHold};
 use super::{gate, incoming, names, outgoing, pairs};
 
 /// The kernel's own limit of buffers, and of datagrams in one call.
@@ -50,18 +50,18 @@ pub unsafe fn receive(
     // SAFETY: the caller's promise.
     unsafe {
         match incoming::way(held, fd, flags, odd) {
-            Way::Kernel => plain(),
+            ReceiveWay::Kernel => plain(),
             // Who has sent it nobody would know.
-            Way::Counted(rest) if name.is_null() && rest.connected().is_none() => {
+            ReceiveWay::Counted(rest) if name.is_null() && rest.connected().is_none() => {
                 incoming::by_kernel(&rest, fd, &mut header, flags)
             }
-            Way::Counted(rest) => {
+            ReceiveWay::Counted(rest) => {
                 let came = plain();
                 let length = if size.is_null() { 0 } else { header.msg_namelen.min(*size) };
                 incoming::count(&rest, fd, (came, flags), name.cast(), length as usize);
                 came
             }
-            Way::Rings(held) => {
+            ReceiveWay::Rings(held) => {
                 let came = incoming::receive(held, fd, &mut header, flags);
                 if came >= 0 && !name.is_null() {
                     *size = header.msg_namelen;
@@ -81,24 +81,24 @@ pub unsafe fn receive_header(fd: c_int, header: *mut msghdr, flags: c_int, plain
     // SAFETY: the caller's promise.
     unsafe {
         match incoming::way(held, fd, flags, is_odd(&*header)) {
-            Way::Kernel => plain(),
-            Way::Counted(rest) if (*header).msg_name.is_null() && rest.connected().is_none() => {
+            ReceiveWay::Kernel => plain(),
+            ReceiveWay::Counted(rest) if (*header).msg_name.is_null() && rest.connected().is_none() => {
                 with_copy(header, |own| incoming::by_kernel(&rest, fd, own, flags))
             }
-            Way::Counted(rest) => {
+            ReceiveWay::Counted(rest) => {
                 let room = (*header).msg_namelen;
                 let came = plain();
                 let length = room.min((*header).msg_namelen) as usize;
                 incoming::count(&rest, fd, (came, flags), (*header).msg_name.cast(), length);
                 came
             }
-            Way::Rings(held) => with_copy(header, |own| incoming::receive(held, fd, own, flags)),
+            ReceiveWay::Rings(held) => with_copy(header, |own| incoming::receive(held, fd, own, flags)),
         }
     }
 }
 
 /// Receives with a copy of the program's header, which is not to change while the call waits or where it fails: other
-/// threads may use it, and a thread that is cancelled, or jumps out of a handler, leaves it as it is then. Afterwards it
+/// threads may use it, and a thread that is cancelled, or jumps out of a handler, leaves it is then. Afterwards it
 /// gets what the kernel writes.
 ///
 /// # Safety
@@ -133,9 +133,9 @@ pub unsafe fn receive_headers(
     let plain = |at: usize| unsafe { real::recvmmsg(fd, headers.add(at), count - at as c_uint, flags, timeout) };
     let Some(held) = socket::hold(fd).filter(|_| !headers.is_null() && count > 0) else { return plain(0) };
     match incoming::way(held, fd, flags & !MSG_WAITFORONE, false) {
-        Way::Kernel => plain(0),
+        ReceiveWay::Kernel => plain(0),
         // SAFETY: the caller's promise.
-        Way::Counted(rest) => unsafe {
+        ReceiveWay::Counted(rest) => unsafe {
             let rooms =
                 [0, 1, 2, 3].map(|at| if at < count { (*headers.add(at as usize)).msg_hdr.msg_namelen } else { 0 });
             let came = plain(0);
@@ -147,7 +147,7 @@ pub unsafe fn receive_headers(
             came
         },
         // SAFETY: the caller's promise.
-        Way::Rings(held) => unsafe {
+        ReceiveWay::Rings(held) => unsafe {
             drop(held);
             by_rings(fd, headers, count as usize, flags, (!timeout.is_null()).then_some(&plain))
         },
@@ -277,7 +277,7 @@ pub unsafe fn send_headers(
 }
 
 /// Before `connect`: from then on only one peer is heard, or again all.
-pub fn before_connect(fd: c_int) -> Option<Held> {
+pub fn before_connect(fd: c_int) -> Option<SocketHold> {
     let held = socket::hold(fd)?;
     if held.known().iter().any(|pairing| pairing.state.load(Ordering::Acquire) == OFFERED) {
         // The answer to what was shown may come when the socket has another address.
@@ -292,7 +292,7 @@ pub fn before_connect(fd: c_int) -> Option<Held> {
 ///
 /// # Safety
 /// The program's address.
-pub unsafe fn after_connect(held: &Held, name: *const sockaddr, size: socklen_t) {
+pub unsafe fn after_connect(held: &SocketHold, name: *const sockaddr, size: socklen_t) {
     // SAFETY: the caller's promise.
     held.connect(unsafe { names::read(name.cast(), size as usize, held.family()) });
 }

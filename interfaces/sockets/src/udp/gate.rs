@@ -6,8 +6,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use weft_fabric::datagram::Channel;
-use weft_fabric::stream::{Cause, Reason, sleep_barrier};
+use weft_fabric::datagram::DatagramChannel;
+use weft_fabric::stream::{KernelReason, Reason, sleep_barrier};
 
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
@@ -16,19 +16,19 @@ use crate::{log, raw};
 use super::left;
 use super::outgoing;
 use super::pairs;
-use super::socket::{self, ATTACHED, Held, Pairing, Socket};
+use super::socket::{self, ATTACHED, Pairing, SocketHold, UserSocket};
 
 /// How long a sender may be inside with the gate closed: one that was stopped there costs its ring, not our sleep.
 const INSIDE_NS: u64 = 1_000_000_000;
 
 /// The lock of a socket, with signals blocked: a handler of this thread that used the socket would wait for us.
-pub struct Locked<'a> {
-    socket: &'a Socket,
+pub struct LockedSocket<'a> {
+    socket: &'a UserSocket,
     mask: u64,
 }
 
-impl<'a> Locked<'a> {
-    pub fn new(socket: &'a Socket) -> Self {
+impl<'a> LockedSocket<'a> {
+    pub fn new(socket: &'a UserSocket) -> Self {
         let mask = raw::signal_mask(u64::MAX);
         while socket.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             raw::yield_core();
@@ -37,7 +37,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedSocket<'_> {
     fn drop(&mut self) {
         self.socket.lock.store(0, Ordering::Release);
         raw::signal_mask(self.mask);
@@ -46,34 +46,34 @@ impl Drop for Locked<'_> {
 
 /// Opens the gates, unless somebody sleeps; whether they are open. The caller looks at the rings from now on.
 #[inline]
-pub fn open(held: &Held) -> bool {
+pub fn open(held: &SocketHold) -> bool {
     held.open.load(Ordering::Relaxed) != 0 || open_slowly(held)
 }
 
 #[cold]
-fn open_slowly(held: &Held) -> bool {
+fn open_slowly(held: &SocketHold) -> bool {
     if held.asleep.load(Ordering::Relaxed) != 0 || held.kernels.load(Ordering::Relaxed) != 0 {
         return false;
     }
-    let _locked = Locked::new(held);
+    let _locked = LockedSocket::new(held);
     held.open.store(1, Ordering::SeqCst);
     if held.asleep.load(Ordering::SeqCst) != 0 || held.kernels.load(Ordering::SeqCst) != 0 {
         held.open.store(0, Ordering::SeqCst);
         return false;
     }
     for pairing in attached(held).filter(|pairing| pairing.heard.load(Ordering::SeqCst) != 0) {
-        pairing.channel().inspect(Channel::open_gate);
+        pairing.channel().inspect(DatagramChannel::open_gate);
     }
     true
 }
 
-fn attached(socket: &Socket) -> impl Iterator<Item = &Pairing> {
+fn attached(socket: &UserSocket) -> impl Iterator<Item = &Pairing> {
     socket.known().iter().filter(|pairing| pairing.state.load(Ordering::Acquire) == ATTACHED)
 }
 
 /// The first datagram of this peer has come by the kernel: from now on its gate is open whenever the others are.
 #[cold]
-pub fn heard(held: &Held, pairing: &Pairing) {
+pub fn heard(held: &SocketHold, pairing: &Pairing) {
     // Said before the look: who attaches, or opens the gates, says so first and then looks whether it was heard. One of us
     // sees the other.
     pairing.heard.store(1, Ordering::SeqCst);
@@ -82,7 +82,7 @@ pub fn heard(held: &Held, pairing: &Pairing) {
         return;
     }
     let _errno = raw::KeepErrno::new();
-    let _locked = Locked::new(held);
+    let _locked = LockedSocket::new(held);
     if is_open()
         && let Some(channel) = pairing.channel()
     {
@@ -92,17 +92,17 @@ pub fn heard(held: &Held, pairing: &Pairing) {
 
 /// Somebody may sleep on the socket in the kernel until this is dropped.
 #[derive(Debug)]
-pub struct Rest(Held);
+pub struct SleepHold(SocketHold);
 
-impl std::ops::Deref for Rest {
-    type Target = Held;
+impl std::ops::Deref for SleepHold {
+    type Target = SocketHold;
 
-    fn deref(&self) -> &Held {
+    fn deref(&self) -> &SocketHold {
         &self.0
     }
 }
 
-impl Rest {
+impl SleepHold {
     /// As a number, never 0, from which [`Self::kept`] makes it again.
     pub fn keep(self) -> c_int {
         let index = self.0.index;
@@ -112,16 +112,16 @@ impl Rest {
 
     /// What was kept, once.
     pub fn kept(number: c_int) -> Self {
-        Self(Held { index: number as u32 })
+        Self(SocketHold { index: number as u32 })
     }
 
     /// Ends it, and goes on with the socket.
-    pub fn into_held(self) -> Held {
+    pub fn into_held(self) -> SocketHold {
         socket::hold_again(&self.0)
     }
 }
 
-impl Drop for Rest {
+impl Drop for SleepHold {
     fn drop(&mut self) {
         self.0.asleep.fetch_sub(1, Ordering::SeqCst);
     }
@@ -129,9 +129,9 @@ impl Drop for Rest {
 
 /// From now on what comes for the socket comes by the kernel. The caller looks at the rings once more, and sleeps only
 /// where they are empty.
-pub fn rest(held: Held, fd: c_int) -> Rest {
+pub fn rest(held: SocketHold, fd: c_int) -> SleepHold {
     held.asleep.fetch_add(1, Ordering::SeqCst);
-    let rest = Rest(held);
+    let rest = SleepHold(held);
     if rest.0.open.load(Ordering::SeqCst) != 0 || rest.0.channels.load(Ordering::SeqCst) != 0 {
         close(&rest.0);
         outgoing::send_again_what_the_dead_left(&rest.0, fd);
@@ -141,10 +141,10 @@ pub fn rest(held: Held, fd: c_int) -> Rest {
 
 /// Closes the gates, and waits for senders that saw them open.
 #[cold]
-fn close(socket: &Socket) {
+fn close(socket: &UserSocket) {
     let _errno = raw::KeepErrno::new();
     {
-        let _locked = Locked::new(socket);
+        let _locked = LockedSocket::new(socket);
         if socket.open.swap(0, Ordering::SeqCst) != 0 {
             attached(socket).filter_map(Pairing::channel).for_each(|channel| channel.close_gate());
         }
@@ -154,7 +154,7 @@ fn close(socket: &Socket) {
 }
 
 /// Waits for senders that may have seen a gate open.
-fn settle(socket: &Socket) {
+fn settle(socket: &UserSocket) {
     let mut end = 0;
     for (pairing, channel) in socket.live_channels() {
         let mut looks = 0u32;
@@ -166,7 +166,7 @@ fn settle(socket: &Socket) {
                 end = if end == 0 { now + INSIDE_NS } else { end };
                 if now > end || channel.peer_dead() {
                     channel.give_up();
-                    pairs::drain(pairing, &Locked::new(socket));
+                    pairs::drain(pairing, &LockedSocket::new(socket));
                     break;
                 }
             }
@@ -177,7 +177,7 @@ fn settle(socket: &Socket) {
 
 /// The socket is the kernel's from now on: somebody will use it who does not look at rings, or it asks for what only the
 /// kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
-pub fn withdraw(fd: c_int, cause: impl Into<Cause>) -> bool {
+pub fn withdraw(fd: c_int, cause: impl Into<KernelReason>) -> bool {
     let Some(held) = socket::hold(fd) else { return false };
     let cause = cause.into();
     let goes_on = matches!(cause.reason, Reason::Passed | Reason::Exec);
@@ -188,7 +188,7 @@ pub fn withdraw(fd: c_int, cause: impl Into<Cause>) -> bool {
 }
 
 /// False when it was the kernel's already.
-fn give_to_kernel(held: &Held, fd: c_int, cause: impl Into<Cause>) -> bool {
+fn give_to_kernel(held: &SocketHold, fd: c_int, cause: impl Into<KernelReason>) -> bool {
     if held.kernels.swap(1, Ordering::SeqCst) != 0 {
         return false;
     }
@@ -217,14 +217,14 @@ pub fn before_fork() {
 }
 
 /// No ring of this socket is used for further datagrams; what is there is still read.
-pub fn leave_all(held: &Held) {
+pub fn leave_all(held: &SocketHold) {
     // Who was only counted has no ring, and asks for none from now on.
     if held.known().iter().all(pairs::forget_counted) {
         return;
     }
     let _errno = raw::KeepErrno::new();
     {
-        let locked = Locked::new(held);
+        let locked = LockedSocket::new(held);
         for pairing in held.known() {
             pairs::drain(pairing, &locked);
             pairs::forget_offer(pairing, &locked);

@@ -4,12 +4,12 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec, msghdr, ssize_t};
-use weft_fabric::datagram::{Channel, Peer};
+use weft_fabric::datagram::{DatagramChannel, DatagramPeer};
 
 use crate::meet::STREAMS;
 use crate::{pace, raw, real};
 
-use super::socket::{Held, NEXT_KERNEL, Socket};
+use super::socket::{NEXT_KERNEL, SocketHold, UserSocket};
 use super::{gate, names, pairs};
 
 /// Flags that a ring can follow; calls with others are the kernel's.
@@ -25,7 +25,7 @@ const KERNEL_FIRST: u32 = 1 << 14;
 const KERNEL_LOOKS: u32 = 64;
 
 /// What a look at the rings came to.
-enum Look {
+enum RingsLook {
     Took(usize),
     /// There is something in the ring of this pairing that was sent after what the kernel has.
     KernelFirst(usize),
@@ -53,25 +53,25 @@ impl Cleared {
 }
 
 /// How a call receives.
-pub enum Way {
+pub enum ReceiveWay {
     /// By the program's own call. The socket is the kernel's for good.
     Kernel,
     /// By the program's own call, and what comes is counted: see [`count`].
-    Counted(gate::Rest),
+    Counted(gate::SleepHold),
     /// By [`receive`].
-    Rings(Held),
+    Rings(SocketHold),
 }
 
 /// How a call with `flags` receives; `odd`: its arguments are such as the kernel refuses or cuts.
-pub fn way(held: Held, fd: c_int, flags: c_int, odd: bool) -> Way {
+pub fn way(held: SocketHold, fd: c_int, flags: c_int, odd: bool) -> ReceiveWay {
     if held.is_kernel_s() {
-        return Way::Kernel;
+        return ReceiveWay::Kernel;
     }
     pairs::look_for_mail();
     if odd || flags & !KNOWN != 0 || !held.has_rings() {
-        return Way::Counted(gate::rest(held, fd));
+        return ReceiveWay::Counted(gate::rest(held, fd));
     }
-    Way::Rings(held)
+    ReceiveWay::Rings(held)
 }
 
 /// After the program's own call has answered `came`, with `flags`. `length` bytes of the sender's name can be read at
@@ -79,7 +79,7 @@ pub fn way(held: Held, fd: c_int, flags: c_int, odd: bool) -> Way {
 ///
 /// # Safety
 /// As said.
-pub unsafe fn count(held: &Held, fd: c_int, (came, flags): (ssize_t, c_int), name: *const u8, length: usize) {
+pub unsafe fn count(held: &SocketHold, fd: c_int, (came, flags): (ssize_t, c_int), name: *const u8, length: usize) {
     if came < 0 || flags & (MSG_PEEK | libc::MSG_ERRQUEUE) != 0 {
         return;
     }
@@ -95,7 +95,7 @@ pub unsafe fn count(held: &Held, fd: c_int, (came, flags): (ssize_t, c_int), nam
 ///
 /// # Safety
 /// What the program's header points at: buffers and room for a name.
-pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe fn receive(held: SocketHold, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     let mut held = held;
     // This call has seen rings and kernel empty: what is in a ring now is older than what comes by the kernel since the
     // gate was closed.
@@ -132,7 +132,7 @@ pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) 
 
 /// Whether there is a datagram in a ring that this thread can take: a signal handler cannot where it has interrupted a
 /// call that takes one.
-fn has_something(held: &Socket) -> bool {
+fn has_something(held: &UserSocket) -> bool {
     !held.left.is_empty()
         || held.live_channels().any(|(_, channel)| channel.waiting() && channel.lock_receive().is_some())
 }
@@ -140,7 +140,13 @@ fn has_something(held: &Socket) -> bool {
 /// Without waiting: the rings, the kernel, and the rings again if they let the kernel go first. `None` when nothing is
 /// there. `drained`: what is in the rings comes first in any case.
 #[inline]
-unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int, drained: bool) -> Option<ssize_t> {
+unsafe fn receive_now(
+    held: &SocketHold,
+    fd: c_int,
+    header: &mut msghdr,
+    flags: c_int,
+    drained: bool,
+) -> Option<ssize_t> {
     // The kernel had nothing since the next one of this pairing was seen. Nothing is known about what came later.
     let mut cleared = if drained { Cleared::All } else { Cleared::None };
     let mut asked = false;
@@ -161,7 +167,7 @@ unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int,
             let place = next as usize - 1;
             if let Some(channel) = held.pairings[place].channel() {
                 // SAFETY: the caller's promise.
-                if let Look::Took(bytes) = unsafe { from_ring(held, place, &channel, header, flags, true) } {
+                if let RingsLook::Took(bytes) = unsafe { from_ring(held, place, &channel, header, flags, true) } {
                     return Some(bytes as ssize_t);
                 }
             }
@@ -171,11 +177,11 @@ unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int,
     loop {
         // SAFETY: the caller's promise.
         match unsafe { from_rings(held, header, flags, cleared) } {
-            Look::Took(bytes) => return Some(bytes as ssize_t),
-            Look::Nothing if asked => return None,
-            Look::Nothing => cleared = Cleared::None,
-            Look::KernelFirst(place) => cleared = Cleared::One(place),
-            Look::KernelsTurn(place) => {
+            RingsLook::Took(bytes) => return Some(bytes as ssize_t),
+            RingsLook::Nothing if asked => return None,
+            RingsLook::Nothing => cleared = Cleared::None,
+            RingsLook::KernelFirst(place) => cleared = Cleared::One(place),
+            RingsLook::KernelsTurn(place) => {
                 cleared = Cleared::One(place);
                 match kernel_may_be_first(held, fd) {
                     Ok(true) => {}
@@ -196,7 +202,7 @@ unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int,
 }
 
 /// The kernel's call, which does not wait; `None` when it has nothing.
-unsafe fn kernel_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) -> Option<ssize_t> {
+unsafe fn kernel_now(held: &SocketHold, fd: c_int, header: &mut msghdr, flags: c_int) -> Option<ssize_t> {
     let before = raw::errno();
     // SAFETY: the caller's promise.
     let came = unsafe { kernel_counted(held, fd, header, flags | MSG_DONTWAIT) };
@@ -212,7 +218,7 @@ unsafe fn kernel_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) 
 
 /// A look has shown the datagram of `next`, which the next receive must take, or it was taken.
 #[inline]
-fn shown(held: &Socket, flags: c_int, next: u32) {
+fn shown(held: &UserSocket, flags: c_int, next: u32) {
     if flags & MSG_PEEK != 0 {
         held.next.store(next, Ordering::Relaxed);
     } else if held.next.load(Ordering::Relaxed) != 0 {
@@ -221,7 +227,7 @@ fn shown(held: &Socket, flags: c_int, next: u32) {
 }
 
 /// The length of the datagram that the next receive takes, if it takes it out of a ring. From now on it does.
-pub fn next_length(held: &Held, fd: c_int) -> Option<usize> {
+pub fn next_length(held: &SocketHold, fd: c_int) -> Option<usize> {
     if let Some(left) = held.left.first() {
         return Some(left.bytes.len());
     }
@@ -253,7 +259,7 @@ fn kernel_has(fd: c_int) -> bool {
 /// Whether the kernel has a datagram of somebody who has nothing in a ring: what lies there unmarked was sent before. An
 /// error that was due is told once, here.
 #[cold]
-fn kernel_may_be_first(held: &Held, fd: c_int) -> Result<bool, raw::Errno> {
+fn kernel_may_be_first(held: &SocketHold, fd: c_int) -> Result<bool, raw::Errno> {
     let _errno = raw::KeepErrno::new();
     // SAFETY: zeros are an address, and a header without buffers; the name lives across the call.
     let (came, name, length) = unsafe {
@@ -272,7 +278,7 @@ fn kernel_may_be_first(held: &Held, fd: c_int) -> Result<bool, raw::Errno> {
 }
 
 /// Whether something has come while it was worth looking.
-fn spin(held: &Socket, fd: c_int) -> bool {
+fn spin(held: &UserSocket, fd: c_int) -> bool {
     let mut looks = 0u32;
     pace::spin(|| {
         looks += 1;
@@ -288,13 +294,13 @@ fn is_nonblocking(fd: c_int) -> bool {
 ///
 /// # Safety
 /// The program's header, its buffers and its room for a name.
-pub unsafe fn by_kernel(rest: &gate::Rest, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe fn by_kernel(rest: &gate::SleepHold, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's promise.
     unsafe { kernel_counted(rest, fd, header, flags) }
 }
 
 /// The kernel's call; what comes is counted for the peer that it comes from.
-unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+unsafe fn kernel_counted(held: &SocketHold, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: zeros are an address.
     let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let (unnamed, given) = (header.msg_name.is_null(), header.msg_namelen);
@@ -320,45 +326,45 @@ unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_i
 }
 
 /// The next datagram of the rings. `cleared`: of this pairing whatever the kernel may have.
-unsafe fn from_rings(held: &Held, header: &mut msghdr, flags: c_int, cleared: Cleared) -> Look {
+unsafe fn from_rings(held: &SocketHold, header: &mut msghdr, flags: c_int, cleared: Cleared) -> RingsLook {
     let known = held.known();
     let first = held.turn.load(Ordering::Relaxed) as usize;
     for step in 0..known.len() {
         let place = (first + step) % known.len();
-        let Some(channel) = known[place].channel().filter(Channel::waiting) else { continue };
+        let Some(channel) = known[place].channel().filter(DatagramChannel::waiting) else { continue };
         // SAFETY: the caller's promise.
         match unsafe { from_ring(held, place, &channel, header, flags, cleared.has(place)) } {
-            Look::Nothing => {}
-            Look::Took(bytes) => {
+            RingsLook::Nothing => {}
+            RingsLook::Took(bytes) => {
                 // Many peers take turns.
                 held.turn.store(place as u32 + u32::from(known.len() > 1), Ordering::Relaxed);
-                return Look::Took(bytes);
+                return RingsLook::Took(bytes);
             }
             kernel => return kernel,
         }
     }
-    Look::Nothing
+    RingsLook::Nothing
 }
 
 unsafe fn from_ring(
-    held: &Held,
+    held: &SocketHold,
     place: usize,
-    channel: &Channel,
+    channel: &DatagramChannel,
     header: &mut msghdr,
     flags: c_int,
     cleared: bool,
-) -> Look {
+) -> RingsLook {
     let pairing = &held.known()[place];
-    let Some(mut guard) = channel.lock_receive() else { return Look::Nothing };
+    let Some(mut guard) = channel.lock_receive() else { return RingsLook::Nothing };
     let Some((length, after_kernel)) = guard.first() else {
         drop(guard);
         if channel.is_broken() {
             pairs::retire(held, pairing);
         }
-        return Look::Nothing;
+        return RingsLook::Nothing;
     };
     if !cleared && is_kernel_s_turn(held, after_kernel) {
-        return if after_kernel { Look::KernelFirst(place) } else { Look::KernelsTurn(place) };
+        return if after_kernel { RingsLook::KernelFirst(place) } else { RingsLook::KernelsTurn(place) };
     }
     // SAFETY: the caller's promise.
     let copied = unsafe { copy_out(length, header, |offset, into| guard.read(offset, into)) };
@@ -373,11 +379,11 @@ unsafe fn from_ring(
     drop(guard);
     shown(held, flags, place as u32 + 1);
     // SAFETY: the caller's promise.
-    Look::Took(unsafe { describe(&pairing.peer(), held.family(), header, flags, (length, copied)) })
+    RingsLook::Took(unsafe { describe(&pairing.peer(), held.family(), header, flags, (length, copied)) })
 }
 
 /// The next datagram of those that lay in rings at a fork.
-unsafe fn from_left(held: &Held, header: &mut msghdr, flags: c_int) -> Option<usize> {
+unsafe fn from_left(held: &SocketHold, header: &mut msghdr, flags: c_int) -> Option<usize> {
     loop {
         let left = held.left.first()?;
         let length = left.bytes.len();
@@ -394,7 +400,7 @@ unsafe fn from_left(held: &Held, header: &mut msghdr, flags: c_int) -> Option<us
 
 /// Whether the kernel is to be asked before a datagram is taken out of a ring.
 #[inline]
-fn is_kernel_s_turn(held: &Socket, after_kernel: bool) -> bool {
+fn is_kernel_s_turn(held: &UserSocket, after_kernel: bool) -> bool {
     if after_kernel {
         return held.kernel_first.fetch_add(1, Ordering::Relaxed) < KERNEL_FIRST;
     }
@@ -420,7 +426,7 @@ unsafe fn copy_out(length: usize, header: &msghdr, read: impl Fn(usize, &mut [u8
 
 /// Fills in what `recvmsg` answers beside the bytes of a datagram of `length`, and answers their number.
 unsafe fn describe(
-    peer: &Peer,
+    peer: &DatagramPeer,
     family: c_int,
     header: &mut msghdr,
     flags: c_int,

@@ -11,12 +11,12 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use libc::{MSG_DONTWAIT, MSG_PEEK, iovec, msghdr};
-use weft_fabric::datagram::Peer;
+use weft_fabric::datagram::DatagramPeer;
 
 use crate::{raw, real};
 
 use super::names;
-use super::socket::{NEXT_KERNEL, Socket};
+use super::socket::{NEXT_KERNEL, UserSocket};
 
 /// What all rings of a socket could hold lies in this, with what stands before each datagram: address space only.
 const BYTES: usize = 64 << 20;
@@ -31,8 +31,8 @@ const HEADING: usize = 24;
 pub struct Left(AtomicPtr<u8>);
 
 /// A datagram of it.
-pub struct Found<'a> {
-    pub peer: Peer,
+pub struct FoundDatagram<'a> {
+    pub peer: DatagramPeer,
     pub bytes: &'a [u8],
     at: u64,
 }
@@ -49,7 +49,7 @@ impl Left {
     }
 
     /// The next one.
-    pub fn first(&self) -> Option<Found<'_>> {
+    pub fn first(&self) -> Option<FoundDatagram<'_>> {
         let (base, [next, end]) = self.words()?;
         let at = next.load(Ordering::Acquire);
         if at >= end.load(Ordering::Relaxed) {
@@ -59,14 +59,14 @@ impl Left {
         unsafe {
             let heading = base.add(at as usize);
             let [length, port] = heading.cast::<[u32; 2]>().read();
-            let peer = Peer::new(heading.add(8).cast::<[u8; 16]>().read(), port as u16);
+            let peer = DatagramPeer::new(heading.add(8).cast::<[u8; 16]>().read(), port as u16);
             let bytes = std::slice::from_raw_parts(heading.add(HEADING), length as usize);
-            Some(Found { peer, bytes, at })
+            Some(FoundDatagram { peer, bytes, at })
         }
     }
 
     /// Takes what was found; false when somebody else has.
-    pub fn take(&self, found: &Found<'_>) -> bool {
+    pub fn take(&self, found: &FoundDatagram<'_>) -> bool {
         let after = found.at + place_of(found.bytes.len()) as u64;
         self.words().is_some_and(|(_, [next, _])| {
             next.compare_exchange(found.at, after, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -99,7 +99,7 @@ impl Filling {
     }
 
     /// Puts a datagram there, whose bytes `write` writes. There is room.
-    fn put(&mut self, Peer { address, port }: Peer, length: usize, write: impl FnOnce(&mut [u8])) {
+    fn put(&mut self, DatagramPeer { address, port }: DatagramPeer, length: usize, write: impl FnOnce(&mut [u8])) {
         // SAFETY: new memory, which nobody else knows yet; the datagram fits behind its heading.
         unsafe {
             let heading = self.base.add(self.at);
@@ -113,7 +113,7 @@ impl Filling {
     /// Moves here what the kernel has, `most` datagrams. It ends where one comes from an address that cannot stand here, or
     /// with more than bytes, or an error is due: those are the program's to receive, and come a little late. Where another
     /// thread takes what was looked at, the next one is received unseen, and kept whatever it comes with: nobody else has it.
-    fn take_from_kernel(&mut self, socket: &Socket, fd: c_int, most: usize) {
+    fn take_from_kernel(&mut self, socket: &UserSocket, fd: c_int, most: usize) {
         let _errno = raw::KeepErrno::new();
         for _ in 0..most {
             if !self.has_room(LONGEST_FROM_KERNEL) || raw::poll_one(fd, libc::POLLIN) != libc::POLLIN {
@@ -131,7 +131,7 @@ impl Filling {
 }
 
 /// A datagram of the kernel's, whose bytes lie elsewhere.
-struct Received {
+struct ReceivedElsewhere {
     name: libc::sockaddr_storage,
     name_size: usize,
     length: usize,
@@ -139,7 +139,7 @@ struct Received {
     whole: bool,
 }
 
-impl Received {
+impl ReceivedElsewhere {
     /// Whether nothing is lost where only its sender and its bytes are kept.
     fn may_stand_here(&self, family: c_int) -> bool {
         // SAFETY: as much was written there.
@@ -147,22 +147,22 @@ impl Received {
     }
 
     /// Its sender, as far as a place here can say it.
-    fn sender(&self) -> Peer {
+    fn sender(&self) -> DatagramPeer {
         let name = &raw const self.name;
         // SAFETY: the storage is as large as either address, and zeros beyond what the kernel wrote.
         unsafe {
             if c_int::from(self.name.ss_family) == libc::AF_INET6 {
                 let v6 = name.cast::<libc::sockaddr_in6>().read();
-                return Peer::new(v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port));
+                return DatagramPeer::new(v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port));
             }
             let v4 = name.cast::<libc::sockaddr_in>().read();
-            Peer::of_v4(v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port))
+            DatagramPeer::of_v4(v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port))
         }
     }
 }
 
 /// What the kernel has next.
-fn receive(fd: c_int, into: &mut [u8], flags: c_int) -> Option<Received> {
+fn receive(fd: c_int, into: &mut [u8], flags: c_int) -> Option<ReceivedElsewhere> {
     let mut control = [0u64; 32];
     // SAFETY: zeros are an address and a header; all that it points at lives across the call.
     unsafe {
@@ -175,13 +175,13 @@ fn receive(fd: c_int, into: &mut [u8], flags: c_int) -> Option<Received> {
         let length = usize::try_from(real::recvmsg(fd, &raw mut header, flags | MSG_DONTWAIT)).ok()?;
         let whole = header.msg_controllen == 0 && header.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) == 0;
         let name_size = (header.msg_namelen as usize).min(size_of_val(&name));
-        Some(Received { name, name_size, length, whole })
+        Some(ReceivedElsewhere { name, name_size, length, whole })
     }
 }
 
 /// Before a fork, when nothing more comes into the rings: what is there lies in shared memory from now on. Without memory
 /// it stays in the rings, for the parent.
-pub fn keep(socket: &Socket, fd: c_int) {
+pub fn keep(socket: &UserSocket, fd: c_int) {
     if !socket.waiting() || !socket.left.is_empty() {
         return;
     }
@@ -241,7 +241,7 @@ mod tests {
         let seen = receive(socket.as_raw_fd(), &mut into, MSG_PEEK).expect("there is one");
         assert!(!seen.may_stand_here(libc::AF_INET), "its time would be lost");
         let taken = receive(socket.as_raw_fd(), &mut into, 0).expect("it is taken nevertheless");
-        let from = Peer::of_v4([127, 0, 0, 1], sender.local_addr().unwrap().port());
+        let from = DatagramPeer::of_v4([127, 0, 0, 1], sender.local_addr().unwrap().port());
         assert_eq!((taken.sender(), &into[..taken.length]), (from, &b"with a time"[..]));
     }
 }

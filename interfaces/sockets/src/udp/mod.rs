@@ -30,7 +30,7 @@ pub use calls::{
     after_connect, before_connect, before_fcntl, before_ioctl, before_set, first_length, receive, receive_header,
     receive_headers, send, send_header, send_headers,
 };
-pub use gate::{Rest, after_fork_in_child, before_fork, leave, rest, withdraw, withdraw_all};
+pub use gate::{SleepHold, after_fork_in_child, before_fork, leave, rest, withdraw, withdraw_all};
 pub use pairs::deliver;
 pub use socket::{
     add_descriptor, arrived, await_let_go, drop_descriptor, has_rings, hold, is_waiting, life, note, start,

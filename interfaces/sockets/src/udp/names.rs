@@ -3,13 +3,13 @@
 use std::ffi::c_int;
 
 use libc::{AF_INET, AF_INET6, sockaddr_in, sockaddr_in6, socklen_t};
-use weft_fabric::datagram::Peer;
+use weft_fabric::datagram::DatagramPeer;
 
 /// An address that the program hands in for a socket of this family, if it is one that a ring may lead to.
 ///
 /// # Safety
 /// `size` bytes can be read at `name`.
-pub unsafe fn read(name: *const u8, size: usize, family: c_int) -> Option<Peer> {
+pub unsafe fn read(name: *const u8, size: usize, family: c_int) -> Option<DatagramPeer> {
     if name.is_null() {
         return None;
     }
@@ -23,11 +23,11 @@ pub unsafe fn read(name: *const u8, size: usize, family: c_int) -> Option<Peer> 
         let peer = match family {
             AF_INET if size >= size_of::<sockaddr_in>() => {
                 let v4 = name.cast::<sockaddr_in>().read_unaligned();
-                Peer::of_v4(v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port))
+                DatagramPeer::of_v4(v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port))
             }
             AF_INET6 if size >= size_of::<sockaddr_in6>() => {
                 let v6 = name.cast::<sockaddr_in6>().read_unaligned();
-                Peer::new(v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port))
+                DatagramPeer::new(v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port))
             }
             _ => return None,
         };
@@ -39,7 +39,7 @@ pub unsafe fn read(name: *const u8, size: usize, family: c_int) -> Option<Peer> 
 ///
 /// # Safety
 /// `room` bytes can be written at `into`, or it is null.
-pub unsafe fn write(peer: &Peer, family: c_int, into: *mut u8, room: usize) -> socklen_t {
+pub unsafe fn write(peer: &DatagramPeer, family: c_int, into: *mut u8, room: usize) -> socklen_t {
     let put = |from: *const u8, size: usize| {
         if !into.is_null() {
             // SAFETY: the caller's promise, and `size` bytes of a local.
@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn addresses_come_back_in_the_family_of_the_socket() {
         let mut place = [0u8; 64];
-        let mapped = Peer::of_v4([127, 0, 0, 1], 5353);
-        let own = Peer::new(std::net::Ipv6Addr::LOCALHOST.octets(), 53);
+        let mapped = DatagramPeer::of_v4([127, 0, 0, 1], 5353);
+        let own = DatagramPeer::new(std::net::Ipv6Addr::LOCALHOST.octets(), 53);
         for (peer, family, size) in [(mapped, AF_INET, 16), (mapped, AF_INET6, 28), (own, AF_INET6, 28)] {
             // SAFETY: a place of so many bytes.
             unsafe {
@@ -85,7 +85,11 @@ mod tests {
     #[test]
     fn addresses_elsewhere_lead_to_no_ring() {
         let mut place = [0u8; 64];
-        for peer in [Peer::of_v4([127, 0, 0, 1], 0), Peer::of_v4([224, 0, 0, 1], 9), Peer::of_v4([127, 0, 0, 2], 9)] {
+        for peer in [
+            DatagramPeer::of_v4([127, 0, 0, 1], 0),
+            DatagramPeer::of_v4([224, 0, 0, 1], 9),
+            DatagramPeer::of_v4([127, 0, 0, 2], 9),
+        ] {
             // SAFETY: as above.
             unsafe {
                 write(&peer, AF_INET, place.as_mut_ptr(), place.len());

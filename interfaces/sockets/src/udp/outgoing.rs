@@ -4,13 +4,13 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_CONFIRM, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, iovec, msghdr, ssize_t};
-use weft_fabric::datagram::{Channel, LONGEST, Peer, Sent};
+use weft_fabric::datagram::{DatagramChannel, DatagramPeer, LONGEST, SentDatagram};
 use weft_fabric::stream::KernelOnly;
 
 use crate::meet::STREAMS;
 use crate::raw;
 
-use super::socket::{ATTACHED, Held, Pairing, Socket};
+use super::socket::{ATTACHED, Pairing, SocketHold, UserSocket};
 use super::{gate, names, pairs};
 
 /// Flags that mean nothing to a ring; sends with others are the kernel's.
@@ -24,7 +24,13 @@ const LOOK_TICKS: u64 = 1 << 21;
 ///
 /// # Safety
 /// The program's header, its buffers and its name.
-pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int, plain: impl FnOnce() -> ssize_t) -> ssize_t {
+pub unsafe fn send(
+    held: &SocketHold,
+    fd: c_int,
+    header: &msghdr,
+    flags: c_int,
+    plain: impl FnOnce() -> ssize_t,
+) -> ssize_t {
     if held.is_kernel_s() {
         return plain();
     }
@@ -52,7 +58,7 @@ pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int, plain:
 }
 
 /// After the kernel has sent a datagram: what goes to the same peer by a ring later comes after it.
-pub fn sent_by_kernel(held: &Held, fd: c_int, peer: Option<&Peer>, bytes: usize) {
+pub fn sent_by_kernel(held: &SocketHold, fd: c_int, peer: Option<&DatagramPeer>, bytes: usize) {
     STREAMS.counters().bytes_kernel_out.fetch_add(bytes as u64, Ordering::Relaxed);
     match peer {
         Some(peer) => pairs::sent(held, fd, peer),
@@ -65,7 +71,7 @@ pub fn sent_by_kernel(held: &Held, fd: c_int, peer: Option<&Peer>, bytes: usize)
 ///
 /// # Safety
 /// The program's header and its name.
-pub unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
+pub unsafe fn destination(held: &UserSocket, header: &msghdr) -> Option<DatagramPeer> {
     if header.msg_name.is_null() {
         return held.connected();
     }
@@ -75,7 +81,7 @@ pub unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
 
 /// Sends by the ring if it can; how many bytes.
 #[inline]
-unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) -> Option<usize> {
+unsafe fn by_ring(held: &SocketHold, fd: c_int, pairing: &Pairing, header: &msghdr) -> Option<usize> {
     let channel = pairing.channel()?;
     if channel.peer_gone() {
         leave_the_gone(held, fd);
@@ -103,7 +109,7 @@ unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) ->
             write(unsafe { std::slice::from_raw_parts(iov_base.cast(), *iov_len) });
         }
     });
-    if sent == Sent::Kernel {
+    if sent == SentDatagram::Kernel {
         return None;
     }
     if after_kernel {
@@ -117,7 +123,7 @@ unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) ->
 
 /// Whether the peer leaves what is in its ring: it may be dead, which the kernel knows, and the rendezvous only later.
 #[inline]
-fn is_stalled(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) -> bool {
+fn is_stalled(held: &SocketHold, fd: c_int, pairing: &Pairing, channel: &DatagramChannel) -> bool {
     let now = raw::ticks();
     if now.wrapping_sub(pairing.looked_at.load(Ordering::Relaxed)) >= LOOK_TICKS {
         pairing.looked_at.store(now, Ordering::Relaxed);
@@ -128,7 +134,7 @@ fn is_stalled(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) -> b
 }
 
 /// Whether nothing has been taken since the last look, or will be.
-fn stands_still(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) -> bool {
+fn stands_still(held: &SocketHold, fd: c_int, pairing: &Pairing, channel: &DatagramChannel) -> bool {
     // Where all is taken there is nothing that could stand until the next look.
     let taken = if channel.unread_by_peer() > 0 { channel.consumed() } else { u64::MAX };
     let before = pairing.seen.swap(taken, Ordering::Relaxed);
@@ -145,7 +151,7 @@ fn stands_still(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) ->
 
 /// Before a sleep: what a peer that has died before it read it would have been told to us as an error. The kernel says so
 /// when it gets it.
-pub fn send_again_what_the_dead_left(held: &Held, fd: c_int) {
+pub fn send_again_what_the_dead_left(held: &SocketHold, fd: c_int) {
     for pairing in held.known() {
         let Some(channel) = pairing.channel() else { continue };
         if pairing.state.load(Ordering::Relaxed) != ATTACHED || channel.unread_by_peer() == 0 || !channel.peer_dead() {
@@ -157,19 +163,19 @@ pub fn send_again_what_the_dead_left(held: &Held, fd: c_int) {
 
 /// Nothing more goes to sockets that are gone. What they have sent is still read, and then their places are free.
 #[cold]
-pub fn leave_the_gone(held: &Held, fd: c_int) {
+pub fn leave_the_gone(held: &SocketHold, fd: c_int) {
     let _errno = raw::KeepErrno::new();
     send_again_what_the_dead_left(held, fd);
     let gone = |pairing: &&Pairing| pairing.channel().is_some_and(|channel| channel.peer_gone());
     for pairing in held.known().iter().filter(gone) {
-        pairs::drain(pairing, &gate::Locked::new(held));
+        pairs::drain(pairing, &gate::LockedSocket::new(held));
     }
 }
 
 #[cold]
-fn send_again(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) {
+fn send_again(held: &SocketHold, fd: c_int, pairing: &Pairing, channel: &DatagramChannel) {
     let _errno = raw::KeepErrno::new();
-    pairs::drain(pairing, &gate::Locked::new(held));
+    pairs::drain(pairing, &gate::LockedSocket::new(held));
     let buffer = raw::map(LONGEST, false);
     if !buffer.is_null() {
         // SAFETY: new memory of that length, ours alone.
@@ -184,7 +190,7 @@ fn send_again(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) {
     }
 }
 
-fn send_to(fd: c_int, bytes: &[u8], peer: &Peer, held: &Held) {
+fn send_to(fd: c_int, bytes: &[u8], peer: &DatagramPeer, held: &SocketHold) {
     let mut name = [0u8; 32];
     // SAFETY: a place of that size; a header of zeros is an empty one, and what it points at lives across the call.
     unsafe {

@@ -4,16 +4,18 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use weft_fabric::datagram::{Channel, Peer};
-use weft_fabric::stream::{Offer, Reason, sleep_barrier};
+use weft_fabric::datagram::{DatagramChannel, DatagramPeer};
+use weft_fabric::stream::{AnchorOffer, Reason, sleep_barrier};
 
 use crate::meet::{self, STREAMS};
 use crate::table::{self, Entry};
 use crate::{epoll, log, raw, settings};
 
-use super::gate::{self, Locked};
+use super::gate::{self, LockedSocket};
 use super::outgoing;
-use super::socket::{self, ATTACHED, COUNTED, DRAINING, Held, LEAVING, OFFERED, PEERS, Pairing, Socket, VACANT};
+use super::socket::{
+    self, ATTACHED, COUNTED, DRAINING, LEAVING, OFFERED, PEERS, Pairing, SocketHold, UserSocket, VACANT,
+};
 
 /// Before a call: answers of the rendezvous.
 #[inline]
@@ -24,7 +26,7 @@ pub fn look_for_mail() {
 }
 
 /// A datagram was sent to `peer` by the kernel.
-pub fn sent(held: &Held, fd: c_int, peer: &Peer) {
+pub fn sent(held: &SocketHold, fd: c_int, peer: &DatagramPeer) {
     if let Some(pairing) = known(held, fd, peer) {
         pairing.after_kernel.store(1, Ordering::Relaxed);
         count(held, fd, pairing);
@@ -32,7 +34,7 @@ pub fn sent(held: &Held, fd: c_int, peer: &Peer) {
 }
 
 /// A datagram of `peer` came by the kernel.
-pub fn heard(held: &Held, fd: c_int, peer: &Peer) {
+pub fn heard(held: &SocketHold, fd: c_int, peer: &DatagramPeer) {
     if let Some(pairing) = known(held, fd, peer) {
         if pairing.heard.load(Ordering::Relaxed) == 0 {
             gate::heard(held, pairing);
@@ -41,7 +43,7 @@ pub fn heard(held: &Held, fd: c_int, peer: &Peer) {
     }
 }
 
-fn known<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
+fn known<'a>(held: &'a SocketHold, fd: c_int, peer: &DatagramPeer) -> Option<&'a Pairing> {
     if held.kernels.load(Ordering::Relaxed) != 0 {
         return None;
     }
@@ -49,7 +51,7 @@ fn known<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
     known.or_else(|| begin(held, fd, peer))
 }
 
-fn count(held: &Held, fd: c_int, pairing: &Pairing) {
+fn count(held: &SocketHold, fd: c_int, pairing: &Pairing) {
     if pairing.state.load(Ordering::Relaxed) != COUNTED {
         return;
     }
@@ -61,10 +63,10 @@ fn count(held: &Held, fd: c_int, pairing: &Pairing) {
 
 /// A place for a new peer: a vacant one, or that of the one with whom least was exchanged.
 #[cold]
-fn begin<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
+fn begin<'a>(held: &'a SocketHold, fd: c_int, peer: &DatagramPeer) -> Option<&'a Pairing> {
     outgoing::leave_the_gone(held, fd);
     sweep(held);
-    let _locked = Locked::new(held);
+    let _locked = LockedSocket::new(held);
     let used = held.used.load(Ordering::Relaxed) as usize;
     let vacant = held.known().iter().position(|pairing| pairing.state.load(Ordering::Relaxed) == VACANT);
     let place = vacant.or((used < PEERS).then_some(used)).or_else(|| {
@@ -78,7 +80,7 @@ fn begin<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
 }
 
 #[cold]
-fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
+fn offer(held: &SocketHold, fd: c_int, pairing: &Pairing) {
     let _errno = raw::KeepErrno::new();
     let peer = pairing.peer();
     if !crate::may_accelerate() || held.connected().is_some_and(|connected| connected != peer) {
@@ -99,23 +101,23 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
         return;
     }
     let answer = STREAMS.offer_pair(fd, cookie, peer);
-    if answer == Offer::Sent {
+    if answer == AnchorOffer::Sent {
         held.shown.count.store(STREAMS.shown(), Ordering::Relaxed);
         return;
     }
     pairing.count.store(0, Ordering::Relaxed);
     pairing.change(OFFERED, COUNTED);
     // As a connection: tried some times, and then no more.
-    if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= meet::RETRY_FACTOR {
+    if answer == AnchorOffer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= meet::RETRY_FACTOR {
         gate::withdraw(fd, Reason::Unreachable);
     }
-    if answer == Offer::OtherVersion {
+    if answer == AnchorOffer::OtherVersion {
         gate::withdraw(fd, Reason::OtherVersion);
     }
 }
 
 /// Before its last descriptor is closed: as long as it is open at the rendezvous, too, its port is in use.
-pub fn await_let_go(socket: &Socket) {
+pub fn await_let_go(socket: &UserSocket) {
     let shown = socket.shown.count.load(Ordering::Relaxed);
     if shown != 0 {
         STREAMS.await_let_go(shown);
@@ -123,7 +125,7 @@ pub fn await_let_go(socket: &Socket) {
 }
 
 /// Whether the user's rules allow the pair.
-fn allowed(fd: c_int, peer: &Peer) -> bool {
+fn allowed(fd: c_int, peer: &DatagramPeer) -> bool {
     // The port stands at the same place in the addresses of both families.
     let own = raw::name(libc::SYS_getsockname, fd).map_or(0, |name| {
         // SAFETY: the storage holds an address of the internet, or zeros.
@@ -133,7 +135,7 @@ fn allowed(fd: c_int, peer: &Peer) -> bool {
 }
 
 /// Takes an answer of the rendezvous; false when nobody here has asked for it.
-pub fn deliver(cookie: u64, peer: &Peer, channel: Channel) -> bool {
+pub fn deliver(cookie: u64, peer: &DatagramPeer, channel: DatagramChannel) -> bool {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Entry::Datagram(_) = entry else { continue };
         let Some(held) = socket::hold(fd).filter(|held| held.shown.cookie.load(Ordering::Relaxed) == cookie) else {
@@ -149,8 +151,8 @@ pub fn deliver(cookie: u64, peer: &Peer, channel: Channel) -> bool {
     false
 }
 
-fn attach(held: &Held, peer: &Peer, channel: Channel) -> bool {
-    let _locked = Locked::new(held);
+fn attach(held: &SocketHold, peer: &DatagramPeer, channel: DatagramChannel) -> bool {
+    let _locked = LockedSocket::new(held);
     let asked = |pairing: &&Pairing| pairing.state.load(Ordering::Acquire) == OFFERED && pairing.is(peer);
     let Some(pairing) = held.known().iter().find(asked) else { return false };
     // Since it was shown it may have been connected to somebody else.
@@ -169,7 +171,7 @@ fn attach(held: &Held, peer: &Peer, channel: Channel) -> bool {
 }
 
 /// Nothing is waited for from the rendezvous any more. Under the lock, so that no answer is being taken.
-pub fn forget_offer(pairing: &Pairing, _: &Locked<'_>) {
+pub fn forget_offer(pairing: &Pairing, _: &LockedSocket<'_>) {
     if !pairing.change(OFFERED, VACANT) {
         pairing.change(COUNTED, VACANT);
     }
@@ -183,14 +185,14 @@ pub fn forget_counted(pairing: &Pairing) -> bool {
 /// The other socket is gone, or its process, or nobody is there to say so: nothing more goes by this ring, and what has
 /// come by the other one is still read.
 #[cold]
-pub fn retire(held: &Held, pairing: &Pairing) {
+pub fn retire(held: &SocketHold, pairing: &Pairing) {
     let _errno = raw::KeepErrno::new();
-    drain(pairing, &Locked::new(held));
+    drain(pairing, &LockedSocket::new(held));
     sweep(held);
 }
 
 /// The gate closes for good. Under the lock, so that nobody opens it again.
-pub fn drain(pairing: &Pairing, _: &Locked<'_>) {
+pub fn drain(pairing: &Pairing, _: &LockedSocket<'_>) {
     if pairing.state.load(Ordering::Acquire) == ATTACHED
         && let Some(channel) = pairing.channel()
     {
@@ -200,13 +202,13 @@ pub fn drain(pairing: &Pairing, _: &Locked<'_>) {
 }
 
 /// Gives back channels that have nothing any more, if nobody else is inside.
-pub fn sweep(held: &Held) {
+pub fn sweep(held: &SocketHold) {
     for pairing in held.known() {
         if pairing.state.load(Ordering::Acquire) != DRAINING || pairing.channel().is_some_and(|left| left.waiting()) {
             continue;
         }
         let _errno = raw::KeepErrno::new();
-        let _locked = Locked::new(held);
+        let _locked = LockedSocket::new(held);
         // Whoever comes after this change does not touch the channel; whoever came before is inside.
         if !pairing.change(DRAINING, LEAVING) {
             continue;
@@ -229,7 +231,7 @@ pub fn sweep(held: &Held) {
 }
 
 /// The record is given back: nobody uses it any more.
-pub fn forget_all(socket: &Socket) {
+pub fn forget_all(socket: &UserSocket) {
     let _errno = raw::KeepErrno::new();
     for pairing in socket.known() {
         if let Some(channel) = pairing.channel() {
@@ -242,7 +244,7 @@ pub fn forget_all(socket: &Socket) {
 }
 
 /// In the child of a fork: its rings are the parent's, who gives them back.
-pub fn disown(socket: &Socket) {
+pub fn disown(socket: &UserSocket) {
     socket.forget_calls();
     socket.kernels.store(1, Ordering::SeqCst);
     socket.open.store(0, Ordering::SeqCst);

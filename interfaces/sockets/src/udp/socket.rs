@@ -10,7 +10,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::datagram::{Channel, Peer};
+use weft_fabric::datagram::{DatagramChannel, DatagramPeer};
 
 use crate::raw;
 use crate::records::{PoolRecord, RecordPool};
@@ -56,7 +56,7 @@ pub struct Pairing {
     /// Clock of the last look at that, and what the peer had taken then.
     pub looked_at: AtomicU64,
     pub seen: AtomicU64,
-    channel: UnsafeCell<MaybeUninit<Channel>>,
+    channel: UnsafeCell<MaybeUninit<DatagramChannel>>,
 }
 
 /// As what it was shown to the rendezvous the last time.
@@ -68,7 +68,7 @@ pub struct LastOffer {
 
 /// One socket.
 #[repr(align(128))]
-pub struct Socket {
+pub struct UserSocket {
     /// Generation, and in the last bit whether it is in use.
     life: AtomicU64,
     holds: AtomicU64,
@@ -108,19 +108,19 @@ pub struct Socket {
 
 // SAFETY: all is atomic but the channels, which are written once per life of a pairing before the state that allows
 // reading.
-unsafe impl Sync for Socket {}
+unsafe impl Sync for UserSocket {}
 
 const LIVE: u64 = 1;
 const DESCRIPTOR: u64 = 1 << 32;
 
 // SAFETY: zeros are a record that is not in use, and records may be shared.
-unsafe impl PoolRecord for Socket {
+unsafe impl PoolRecord for UserSocket {
     fn next_free(&self) -> &AtomicU32 {
         &self.next_free
     }
 }
 
-static RECORDS: RecordPool<Socket> = RecordPool::new(SOCKETS);
+static RECORDS: RecordPool<UserSocket> = RecordPool::new(SOCKETS);
 
 /// Makes room for the records (address space only). False when there is none.
 pub fn start() -> bool {
@@ -129,7 +129,7 @@ pub fn start() -> bool {
 
 /// The record with this index.
 #[inline]
-pub fn at(index: u32) -> &'static Socket {
+pub fn at(index: u32) -> &'static UserSocket {
     RECORDS.at(index)
 }
 
@@ -196,20 +196,20 @@ pub fn await_let_go() {
 
 /// A call's hold on a socket.
 #[derive(Debug)]
-pub struct Held {
+pub struct SocketHold {
     pub index: u32,
 }
 
-impl std::ops::Deref for Held {
-    type Target = Socket;
+impl std::ops::Deref for SocketHold {
+    type Target = UserSocket;
 
     #[inline]
-    fn deref(&self) -> &Socket {
+    fn deref(&self) -> &UserSocket {
         at(self.index)
     }
 }
 
-impl Drop for Held {
+impl Drop for SocketHold {
     #[inline]
     fn drop(&mut self) {
         at(self.index).release(self.index, 1);
@@ -218,7 +218,7 @@ impl Drop for Held {
 
 /// Holds the datagram socket that `fd` is; `None` when it is none of ours.
 #[inline]
-pub fn hold(fd: c_int) -> Option<Held> {
+pub fn hold(fd: c_int) -> Option<SocketHold> {
     loop {
         let Entry::Datagram(index) = table::entry(fd)? else { return None };
         let held = hold_index(index);
@@ -230,13 +230,13 @@ pub fn hold(fd: c_int) -> Option<Held> {
 }
 
 /// One more hold of a socket that is held.
-pub fn hold_again(held: &Held) -> Held {
+pub fn hold_again(held: &SocketHold) -> SocketHold {
     hold_index(held.index)
 }
 
-fn hold_index(index: u32) -> Held {
+fn hold_index(index: u32) -> SocketHold {
     at(index).holds.fetch_add(1, Ordering::SeqCst);
-    Held { index }
+    SocketHold { index }
 }
 
 /// Whether a datagram is in a ring (or left of one) of the socket with this index, which is in the table.
@@ -261,7 +261,7 @@ pub fn arrived(index: u32) -> u64 {
     held.live_channels().fold(0, |sum, (_, channel)| sum.wrapping_add(channel.arrived()))
 }
 
-impl Socket {
+impl UserSocket {
     fn release(&self, index: u32, hold: u64) {
         let life = self.life.load(Ordering::SeqCst);
         if self.holds.fetch_sub(hold, Ordering::SeqCst) == hold
@@ -301,7 +301,7 @@ impl Socket {
         self.lock.store(0, Ordering::Relaxed);
     }
 
-    pub fn connect(&self, peer: Option<Peer>) {
+    pub fn connect(&self, peer: Option<DatagramPeer>) {
         let [high, low, port] = peer.map_or([0; 3], |peer| words(&peer));
         self.connected[0].store(high, Ordering::Relaxed);
         self.connected[1].store(low, Ordering::Relaxed);
@@ -309,7 +309,7 @@ impl Socket {
     }
 
     #[inline]
-    pub fn connected(&self) -> Option<Peer> {
+    pub fn connected(&self) -> Option<DatagramPeer> {
         let port = self.connected[2].load(Ordering::Acquire);
         let words = [self.connected[0].load(Ordering::Relaxed), self.connected[1].load(Ordering::Relaxed), port];
         (port != 0).then(|| peer(words))
@@ -323,7 +323,7 @@ impl Socket {
 
     /// Those with a ring to be read.
     #[inline]
-    pub fn live_channels(&self) -> impl Iterator<Item = (&Pairing, Channel)> {
+    pub fn live_channels(&self) -> impl Iterator<Item = (&Pairing, DatagramChannel)> {
         self.known().iter().filter_map(|pairing| pairing.channel().map(|channel| (pairing, channel)))
     }
 
@@ -335,7 +335,7 @@ impl Socket {
 
     /// The pairing with this peer, if it has a channel to send by.
     #[inline]
-    pub fn attached(&self, peer: &Peer) -> Option<&Pairing> {
+    pub fn attached(&self, peer: &DatagramPeer) -> Option<&Pairing> {
         let known = self.known();
         let is_it = |pairing: &Pairing| pairing.state.load(Ordering::Acquire) == ATTACHED && pairing.is(peer);
         if let Some(last) = known.get(self.last.load(Ordering::Relaxed) as usize).filter(|last| is_it(last)) {
@@ -347,7 +347,7 @@ impl Socket {
     }
 }
 
-fn words(peer: &Peer) -> [u64; 3] {
+fn words(peer: &DatagramPeer) -> [u64; 3] {
     let [high, low] = [0, 8].map(|at| {
         let mut half = [0; 8];
         half.copy_from_slice(&peer.address[at..at + 8]);
@@ -356,25 +356,25 @@ fn words(peer: &Peer) -> [u64; 3] {
     [high, low, u64::from(peer.port)]
 }
 
-fn peer([high, low, port]: [u64; 3]) -> Peer {
+fn peer([high, low, port]: [u64; 3]) -> DatagramPeer {
     let mut address = [0; 16];
     address[..8].copy_from_slice(&high.to_ne_bytes());
     address[8..].copy_from_slice(&low.to_ne_bytes());
-    Peer::new(address, port as u16)
+    DatagramPeer::new(address, port as u16)
 }
 
 impl Pairing {
     #[inline]
-    pub fn is(&self, peer: &Peer) -> bool {
+    pub fn is(&self, peer: &DatagramPeer) -> bool {
         self.key.each_ref().map(|word| word.load(Ordering::Relaxed)) == words(peer)
     }
 
-    pub fn peer(&self) -> Peer {
+    pub fn peer(&self) -> DatagramPeer {
         peer(self.key.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// Gives the place to another peer. The lock is held, and the place has no channel.
-    pub fn name(&self, peer: &Peer) {
+    pub fn name(&self, peer: &DatagramPeer) {
         for (word, value) in self.key.iter().zip(words(peer)) {
             word.store(value, Ordering::Relaxed);
         }
@@ -385,7 +385,7 @@ impl Pairing {
     }
 
     /// The lock is held, and the state is none that allows reading.
-    pub fn set_channel(&self, channel: Channel) {
+    pub fn set_channel(&self, channel: DatagramChannel) {
         // SAFETY: nobody reads before the state says so (invariant of this module).
         unsafe { (*self.channel.get()).write(channel) };
         self.after_kernel.store(1, Ordering::Relaxed);
@@ -396,7 +396,7 @@ impl Pairing {
 
     /// The channel, if there is one to be read.
     #[inline]
-    pub fn channel(&self) -> Option<Channel> {
+    pub fn channel(&self) -> Option<DatagramChannel> {
         match self.state.load(Ordering::Acquire) {
             // SAFETY: written before the state that was just read.
             ATTACHED | DRAINING => Some(unsafe { (*self.channel.get()).assume_init() }),
@@ -405,7 +405,7 @@ impl Pairing {
     }
 
     /// The channel of a pairing that this thread has made [`LEAVING`].
-    pub fn last_of_channel(&self) -> Channel {
+    pub fn last_of_channel(&self) -> DatagramChannel {
         // SAFETY: a pairing comes to that state from those that have one only.
         unsafe { (*self.channel.get()).assume_init() }
     }

@@ -5,7 +5,7 @@ use super::table::{AppInput, PaperApp};
 use crate::format::{Unit, bullets, columns, digits, failed, figure, markdown};
 use crate::kernels::Via;
 use crate::kernels::kernel::KernelName;
-use crate::machine::Machine;
+use crate::machine::MeasuredMachine;
 use crate::model::{Prediction, ThroughputCurve, Volume, measured_efficiency, predict, required_throughput};
 use crate::output::Presented;
 use crate::stats::Summary;
@@ -36,7 +36,7 @@ pub struct AppReport {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct AppsReport {
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     pub command: String,
     pub turns: u32,
     pub processes: u32,
@@ -187,7 +187,7 @@ pub mod tests {
             |via| if via == Via::Shm { ThroughputCurve::new([(1.0, 2e8)]).map(|curve| vec![curve]) } else { None };
         app.predict(2, curve);
         AppsReport {
-            machine: Machine::default(),
+            machine: MeasuredMachine::default(),
             command: "weft bench apps".into(),
             turns: 3,
             processes: 2,

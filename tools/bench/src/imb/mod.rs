@@ -7,13 +7,13 @@ mod report;
 mod run;
 mod suites;
 
-use crate::library::Name;
+use crate::library::LibraryName;
 use crate::output::TablesTo;
 use std::path::PathBuf;
 
 /// What one job said about one benchmark at one length.
 #[derive(Clone, Debug, PartialEq)]
-struct Figure {
+struct ImbFigure {
     name: String,
     bytes: Option<u64>,
     /// Seconds, or a rate.
@@ -50,7 +50,7 @@ pub struct ImbArgs {
     pub seconds: Option<f64>,
     /// Libraries to measure
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
-    pub libs: Vec<Name>,
+    pub libs: Vec<LibraryName>,
     /// A Python that has mpi4py [default: python3]
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     pub python: PathBuf,

@@ -1,6 +1,6 @@
 //! The tables that Intel's benchmarks print.
 
-use super::Figure;
+use super::ImbFigure;
 use anyhow::{Context, ensure};
 
 /// A time that IMB prints as 0.00 is at most this, in microseconds.
@@ -8,7 +8,7 @@ const LEAST_US: f64 = 0.005;
 
 /// Which column of a table counts, and how it becomes seconds.
 #[derive(Clone, Copy)]
-enum Column {
+enum TimeColumn {
     Microseconds(usize),
     /// Messages in a second.
     Rate(usize),
@@ -16,7 +16,7 @@ enum Column {
 
 /// Reads all tables: a benchmark (with its mode behind a slash, where it has several) at a length in bytes (none where
 /// there is no such column). What several processes take is that of the slowest; with computation beside it, all of it.
-pub fn figures(text: &str) -> anyhow::Result<Vec<Figure>> {
+pub fn figures(text: &str) -> anyhow::Result<Vec<ImbFigure>> {
     let mut figures = Vec::new();
     let (mut benchmark, mut mode, mut column) = (String::new(), None, None);
     for line in text.lines() {
@@ -34,7 +34,7 @@ pub fn figures(text: &str) -> anyhow::Result<Vec<Figure>> {
         {
             let figure = row(rest, column, has_bytes).with_context(|| format!("line {rest:?} of {benchmark}"))?;
             let name = mode.as_ref().map_or(benchmark.clone(), |mode| format!("{benchmark}/{mode}"));
-            figures.push(Figure { name, ..figure });
+            figures.push(ImbFigure { name, ..figure });
         } else {
             column = None;
         }
@@ -42,24 +42,24 @@ pub fn figures(text: &str) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn of_heading(heading: &str) -> anyhow::Result<Column> {
+fn of_heading(heading: &str) -> anyhow::Result<TimeColumn> {
     // A name with a blank in it comes last, so the places of those before it are right.
     let names: Vec<&str> = heading.split_whitespace().collect();
     let place = |wanted: &str| names.iter().position(|name| *name == wanted);
-    let time = ["t[usec]", "t_max[usec]", "t_ovrl[usec]"].into_iter().find_map(place).map(Column::Microseconds);
-    time.or(place("Msg/sec").map(Column::Rate)).with_context(|| format!("no column of times in {heading:?}"))
+    let time = ["t[usec]", "t_max[usec]", "t_ovrl[usec]"].into_iter().find_map(place).map(TimeColumn::Microseconds);
+    time.or(place("Msg/sec").map(TimeColumn::Rate)).with_context(|| format!("no column of times in {heading:?}"))
 }
 
-fn row(line: &str, column: Column, has_bytes: bool) -> anyhow::Result<Figure> {
+fn row(line: &str, column: TimeColumn, has_bytes: bool) -> anyhow::Result<ImbFigure> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let bytes = if has_bytes { Some(words[0].parse()?) } else { None };
     let number = |at: usize| anyhow::Ok(words.get(at).context("a column is missing")?.parse::<f64>()?);
     let value = match column {
-        Column::Microseconds(at) => number(at)?.max(LEAST_US) * 1e-6,
-        Column::Rate(at) => 1.0 / number(at)?,
+        TimeColumn::Microseconds(at) => number(at)?.max(LEAST_US) * 1e-6,
+        TimeColumn::Rate(at) => 1.0 / number(at)?,
     };
     ensure!(value.is_finite() && value > 0.0, "{value} is no time");
-    Ok(Figure { name: String::new(), bytes, value })
+    Ok(ImbFigure { name: String::new(), bytes, value })
 }
 
 #[cfg(test)]

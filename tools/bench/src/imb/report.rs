@@ -1,10 +1,10 @@
 //! What a run found: ratios line by line, their geometric mean and the worst of them, suite by suite.
 
 use super::ImbArgs;
-use super::suites::{Bar, Suite};
+use super::suites::{Suite, SuiteBar};
 use crate::format::{Unit, bullets, digits, failed, figure, size};
-use crate::library::{Library, Name, Placement};
-use crate::machine::Machine;
+use crate::library::{Library, LibraryName, Placement};
+use crate::machine::MeasuredMachine;
 use crate::output::Presented;
 use crate::stats::Summary;
 use serde::Serialize;
@@ -12,27 +12,27 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What one benchmark took at one length, by library and turn.
-pub type Samples = BTreeMap<(Suite, String, Option<u64>), BTreeMap<Name, Vec<f64>>>;
+pub type Samples = BTreeMap<(Suite, String, Option<u64>), BTreeMap<LibraryName, Vec<f64>>>;
 
 /// How many of the worst lines of a suite are shown.
 const SHOWN: usize = 8;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct LibraryReport {
-    pub name: Name,
+pub struct ImbLibraryReport {
+    pub name: LibraryName,
     pub version: String,
     pub launcher: String,
 }
 
 /// A benchmark at a length.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct ImbLine {
     pub name: String,
     pub bytes: Option<u64>,
     pub unit: Unit,
-    pub medians: BTreeMap<Name, f64>,
-    pub samples: BTreeMap<Name, Vec<f64>>,
-    pub best_peer: Option<Name>,
+    pub medians: BTreeMap<LibraryName, f64>,
+    pub samples: BTreeMap<LibraryName, Vec<f64>>,
+    pub best_peer: Option<LibraryName>,
     /// Our time to the best peer's, whatever the unit: below 1 we are faster.
     pub ratio: Option<f64>,
 }
@@ -41,41 +41,41 @@ pub struct Line {
 pub struct SuiteReport {
     pub suite: Suite,
     pub ranks: u32,
-    pub bar: Option<Bar>,
+    pub bar: Option<SuiteBar>,
     pub geometric_mean: Option<f64>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<ImbLine>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    pub machine: Machine,
+pub struct ImbReport {
+    pub machine: MeasuredMachine,
     pub turns: u32,
     /// Most time of a benchmark at one length.
     pub seconds: f64,
     pub took_s: f64,
-    pub libraries: Vec<LibraryReport>,
+    pub libraries: Vec<ImbLibraryReport>,
     pub left_out: Vec<String>,
     pub suites: Vec<SuiteReport>,
     pub failures: Vec<String>,
 }
 
-impl LibraryReport {
+impl ImbLibraryReport {
     pub fn of(library: &Library, args: &ImbArgs) -> Self {
         let launcher = library.launch_text(Placement { ranks: args.ranks, bound: true });
         Self { name: library.name, version: library.version.clone(), launcher }
     }
 }
 
-impl Line {
-    fn of(suite: Suite, name: &str, bytes: Option<u64>, samples: &BTreeMap<Name, Vec<f64>>) -> Self {
+impl ImbLine {
+    fn of(suite: Suite, name: &str, bytes: Option<u64>, samples: &BTreeMap<LibraryName, Vec<f64>>) -> Self {
         let median = |samples: &Vec<f64>| Some(Summary::of(samples)?.median);
-        let medians: BTreeMap<Name, f64> =
+        let medians: BTreeMap<LibraryName, f64> =
             samples.iter().filter_map(|(name, samples)| Some((*name, median(samples)?))).collect();
         let unit = if suite.is_rate() { Unit::Flops } else { Unit::Seconds };
         let time = |value: f64| if suite.is_rate() { 1.0 / value } else { value };
         let peers = medians.iter().filter(|(name, _)| name.is_peer());
         let best = peers.min_by(|a, b| time(*a.1).total_cmp(&time(*b.1))).map(|(name, value)| (*name, *value));
-        let ratio = medians.get(&Name::Weft).zip(best).map(|(ours, (_, best))| time(*ours) / time(best));
+        let ratio = medians.get(&LibraryName::Weft).zip(best).map(|(ours, (_, best))| time(*ours) / time(best));
         Self {
             name: name.into(),
             bytes,
@@ -94,7 +94,7 @@ impl Line {
         }
     }
 
-    fn cell(&self, name: Name) -> String {
+    fn cell(&self, name: LibraryName) -> String {
         let mark = if self.best_peer == Some(name) { " *" } else { "" };
         self.medians.get(&name).map_or("-".into(), |median| figure(*median, self.unit) + mark)
     }
@@ -109,14 +109,15 @@ fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
 impl SuiteReport {
     pub fn of(suite: Suite, ranks: u32, samples: &Samples) -> Self {
         let own = samples.iter().filter(|((of, ..), _)| *of == suite);
-        let lines: Vec<Line> = own.map(|((_, name, bytes), samples)| Line::of(suite, name, *bytes, samples)).collect();
+        let lines: Vec<ImbLine> =
+            own.map(|((_, name, bytes), samples)| ImbLine::of(suite, name, *bytes, samples)).collect();
         let geometric_mean = geometric_mean(lines.iter().filter_map(|line| line.ratio));
         Self { suite, ranks, bar: suite.bar(), geometric_mean, lines }
     }
 
     /// Lines with a ratio, the worst first.
-    fn worst(&self) -> Vec<(f64, &Line)> {
-        let mut lines: Vec<(f64, &Line)> = self.lines.iter().filter_map(|line| Some((line.ratio?, line))).collect();
+    fn worst(&self) -> Vec<(f64, &ImbLine)> {
+        let mut lines: Vec<(f64, &ImbLine)> = self.lines.iter().filter_map(|line| Some((line.ratio?, line))).collect();
         lines.sort_by(|a, b| b.0.total_cmp(&a.0));
         lines
     }
@@ -163,16 +164,16 @@ impl SuiteReport {
     }
 
     /// Single lines: the worst of many, or all of few.
-    fn single(&self, libraries: &[Name]) -> Vec<Vec<String>> {
+    fn single(&self, libraries: &[LibraryName]) -> Vec<Vec<String>> {
         let few = self.lines.iter().all(|line| line.bytes.is_none()) || self.suite == Suite::Mpi4py;
-        let lines: Vec<&Line> = match few {
+        let lines: Vec<&ImbLine> = match few {
             true => self.lines.iter().collect(),
             false => self.worst().into_iter().take(SHOWN).map(|(_, line)| line).collect(),
         };
         let first = if few { self.suite.title().to_owned() } else { format!("worst of {}", self.suite.title()) };
         let names = libraries.iter().map(|name| name.title().to_owned());
         let head = std::iter::once(first).chain(names).chain(["ratio".into()]).collect();
-        let row = |line: &&Line| {
+        let row = |line: &&ImbLine| {
             let cells = libraries.iter().map(|name| line.cell(*name));
             let ratio = line.ratio.map_or("-".into(), digits);
             std::iter::once(line.title()).chain(cells).chain([ratio]).collect()
@@ -181,7 +182,7 @@ impl SuiteReport {
     }
 }
 
-impl Report {
+impl ImbReport {
     fn heading(&self) -> Vec<String> {
         let mut lines = vec![
             format!("{}, {}", self.machine.text(), self.machine.date),
@@ -191,10 +192,10 @@ impl Report {
                 self.turns, self.seconds, self.took_s, self.machine.load_before
             ),
         ];
-        let library = |l: &LibraryReport| format!("{}: {}; {}", l.name.title(), l.version, l.launcher);
+        let library = |l: &ImbLibraryReport| format!("{}: {}; {}", l.name.title(), l.version, l.launcher);
         lines.extend(self.libraries.iter().map(library));
         lines.extend(self.left_out.iter().cloned());
-        if self.libraries.iter().any(|library| library.name == Name::Openmpi) {
+        if self.libraries.iter().any(|library| library.name == LibraryName::Openmpi) {
             lines.push("Open MPI cannot run Intel's programs and Debian's: they are built for the ABI of MPICH".into());
         }
         lines
@@ -203,7 +204,7 @@ impl Report {
     fn tables(&self) -> Vec<Vec<Vec<String>>> {
         let head = ["suite", "lines", "mean ratio", "worst", "bar"].map(String::from).to_vec();
         let mut tables = vec![std::iter::once(head).chain(self.suites.iter().map(SuiteReport::summary)).collect()];
-        let libraries: Vec<Name> = self.libraries.iter().map(|library| library.name).collect();
+        let libraries: Vec<LibraryName> = self.libraries.iter().map(|library| library.name).collect();
         for suite in &self.suites {
             if suite.suite.intel_program().is_some() {
                 tables.push(suite.by_benchmark());
@@ -223,7 +224,7 @@ impl Report {
     }
 }
 
-impl Presented for Report {
+impl Presented for ImbReport {
     fn text(&self) -> String {
         let tables = self.tables().iter().map(|table| crate::table::aligned(table) + "\n").collect::<String>();
         format!("{}\n\n{tables}{}\n", self.heading().join("\n"), self.remarks().join("\n"))
@@ -245,7 +246,7 @@ mod tests {
 
     fn samples(suite: Suite, lines: &[(&str, f64, f64, f64)]) -> Samples {
         let line = |&(name, ours, mpich, intel): &(&str, f64, f64, f64)| {
-            let by = [(Name::Weft, ours), (Name::Mpich, mpich), (Name::Intel, intel)];
+            let by = [(LibraryName::Weft, ours), (LibraryName::Mpich, mpich), (LibraryName::Intel, intel)];
             ((suite, name.to_owned(), None), by.map(|(name, value)| (name, vec![value])).into())
         };
         lines.iter().map(line).collect()
@@ -264,14 +265,14 @@ mod tests {
     fn of_rates_more_is_better() {
         let suite = SuiteReport::of(Suite::Xdlu, 2, &samples(Suite::Xdlu, &[("n=500", 5e9, 4e9, 3e9)]));
         assert!((suite.lines[0].ratio.unwrap() - 0.8).abs() < 1e-9);
-        assert_eq!(suite.lines[0].best_peer, Some(Name::Mpich));
+        assert_eq!(suite.lines[0].best_peer, Some(LibraryName::Mpich));
         assert_eq!(suite.verdicts(), "mean <= 1 PASS");
     }
 
     #[test]
     fn without_a_peer_nothing_is_claimed() {
         let mut samples = samples(Suite::Mpi1, &[("Bcast", 1e-6, 2e-6, 3e-6)]);
-        samples.values_mut().for_each(|by| by.retain(|name, _| *name == Name::Weft));
+        samples.values_mut().for_each(|by| by.retain(|name, _| *name == LibraryName::Weft));
         let suite = SuiteReport::of(Suite::Mpi1, 2, &samples);
         assert_eq!((suite.geometric_mean, suite.worst().len()), (None, 0));
         assert!(suite.verdicts().starts_with("mean <= 1 -"), "{}", suite.verdicts());

@@ -1,11 +1,11 @@
 //! The run: suite after suite, in each turn after turn, one library after the other.
 
-use super::programs::{self, Own};
-use super::report::{LibraryReport, Report, Samples, SuiteReport};
+use super::programs::{self, OwnProgram};
+use super::report::{ImbLibraryReport, ImbReport, Samples, SuiteReport};
 use super::suites::{Selected, Suite};
-use super::{Figure, ImbArgs, output, suites};
-use crate::library::{self, Library, Name, Placement};
-use crate::machine::Machine;
+use super::{ImbArgs, ImbFigure, output, suites};
+use crate::library::{self, Library, LibraryName, Placement};
+use crate::machine::MeasuredMachine;
 use crate::{leftovers, peers, process, progress};
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
@@ -23,9 +23,9 @@ const QUICK_REPETITIONS: &str = "100,5";
 /// A job that takes longer hangs. MPICH takes minutes for a crowd.
 const JOB_LIMIT: Duration = Duration::from_secs(300);
 
-struct Run<'a> {
+struct ImbRun<'a> {
     args: &'a ImbArgs,
-    machine: Machine,
+    machine: MeasuredMachine,
     folder: tempfile::TempDir,
     libraries: Vec<Library>,
     /// Where Intel's binaries are.
@@ -33,20 +33,20 @@ struct Run<'a> {
     samples: Samples,
     failures: Vec<String>,
     /// A library that failed a suite is not asked again.
-    given_up: HashSet<(Name, Suite)>,
+    given_up: HashSet<(LibraryName, Suite)>,
     bar: ProgressBar,
 }
 
-pub fn run(args: &ImbArgs) -> anyhow::Result<Report> {
+pub fn run(args: &ImbArgs) -> anyhow::Result<ImbReport> {
     let start = Instant::now();
     let selected = suites::select(&args.only)?;
     let (libraries, intel, left_out) = find_libraries(args)?;
     ensure!(!libraries.is_empty(), "no library can take part");
     let jobs = selected.len() * libraries.len() * args.turns() as usize;
     let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("no temporary directory")?;
-    let mut run = Run {
+    let mut run = ImbRun {
         args,
-        machine: Machine::look(),
+        machine: MeasuredMachine::look(),
         folder,
         libraries,
         intel,
@@ -66,11 +66,11 @@ pub fn run(args: &ImbArgs) -> anyhow::Result<Report> {
     }
     run.bar.finish_and_clear();
     let suite = |selected: &Selected| SuiteReport::of(selected.suite, run.ranks(selected.suite), &run.samples);
-    Ok(Report {
+    Ok(ImbReport {
         turns: args.turns(),
         seconds: args.sample_seconds(),
         took_s: start.elapsed().as_secs_f64(),
-        libraries: run.libraries.iter().map(|library| LibraryReport::of(library, args)).collect(),
+        libraries: run.libraries.iter().map(|library| ImbLibraryReport::of(library, args)).collect(),
         left_out,
         suites: selected.iter().map(suite).collect(),
         failures: run.failures,
@@ -86,22 +86,22 @@ fn find_libraries(args: &ImbArgs) -> anyhow::Result<Found> {
         Some(directory) => std::path::absolute(directory)?,
         None => peers::default_directory()?,
     };
-    let mode = if args.offline { peers::Mode::Offline } else { peers::Mode::Missing };
+    let mode = if args.offline { peers::InstallMode::Offline } else { peers::InstallMode::Missing };
     let (mut found, mut intel, mut left_out) = (Vec::new(), None, Vec::new());
-    for name in Name::ALL {
+    for name in LibraryName::ALL {
         let asked = args.libs.is_empty() || args.libs.contains(&name);
         // Intel's package has the benchmarks in it.
-        if !asked && name != Name::Intel {
+        if !asked && name != LibraryName::Intel {
             continue;
         }
         let library = match name {
-            Name::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
+            LibraryName::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
             _ => peers::provide_runtime(name, &directory, mode),
         };
         process::check_interrupt()?;
         match library {
             Ok(library) => {
-                if name == Name::Intel {
+                if name == LibraryName::Intel {
                     intel = Some(library.prefix.join("bin"));
                 }
                 if asked {
@@ -117,7 +117,7 @@ fn find_libraries(args: &ImbArgs) -> anyhow::Result<Found> {
     Ok((found, intel, left_out))
 }
 
-impl Run<'_> {
+impl ImbRun<'_> {
     fn ranks(&self, suite: Suite) -> u32 {
         match suite {
             Suite::Mpi1 | Suite::Nbc | Suite::Rma | Suite::P2p => self.args.ranks,
@@ -132,7 +132,7 @@ impl Run<'_> {
         let (library, suite) = (self.libraries[which].clone(), selected.suite);
         self.bar.inc(1);
         let foreign = suite.intel_program().is_some() || suite == Suite::Xdlu;
-        if self.given_up.contains(&(library.name, suite)) || (foreign && library.name == Name::Openmpi) {
+        if self.given_up.contains(&(library.name, suite)) || (foreign && library.name == LibraryName::Openmpi) {
             return Ok(());
         }
         let what = format!("{} {}", library.name.title(), suite.title());
@@ -157,10 +157,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn measure(&self, library: &Library, selected: &Selected) -> anyhow::Result<Vec<Figure>> {
+    fn measure(&self, library: &Library, selected: &Selected) -> anyhow::Result<Vec<ImbFigure>> {
         let figures = match selected.suite {
-            Suite::OneSided => self.own(library, Own::OneSided),
-            Suite::Pack => self.own(library, Own::Pack),
+            Suite::OneSided => self.own(library, OwnProgram::OneSided),
+            Suite::Pack => self.own(library, OwnProgram::Pack),
             Suite::Xdlu => {
                 let mut command = self.launch(library, Suite::Xdlu)?;
                 programs::xdlu(&mut command, self.folder.path(), self.args.quick)?;
@@ -201,13 +201,15 @@ impl Run<'_> {
     }
 
     /// A program of ours, compiled for the library.
-    fn own(&self, library: &Library, own: Own) -> anyhow::Result<Vec<Figure>> {
+    fn own(&self, library: &Library, own: OwnProgram) -> anyhow::Result<Vec<ImbFigure>> {
         let compiler = match library.prefix.join("bin/mpicc").is_file() {
             true => library,
             // Intel's package for running has none; its library has the ABI of MPICH.
-            false => {
-                self.libraries.iter().find(|l| l.name == Name::Mpich).context("MPICH, to compile for it, is missing")?
-            }
+            false => self
+                .libraries
+                .iter()
+                .find(|l| l.name == LibraryName::Mpich)
+                .context("MPICH, to compile for it, is missing")?,
         };
         let program = programs::compile(own, compiler, self.folder.path())?;
         let mut command = self.launch(library, own.suite())?;

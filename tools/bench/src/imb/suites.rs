@@ -45,7 +45,7 @@ const CROWD: &str = "Allreduce Reduce Reduce_scatter Reduce_scatter_block Allgat
 
 /// What a suite must reach: the geometric mean of the ratios, and each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Bar {
+pub struct SuiteBar {
     pub mean: f64,
     pub worst: Option<f64>,
 }
@@ -80,8 +80,8 @@ impl Suite {
         self == Suite::Xdlu
     }
 
-    pub fn bar(self) -> Option<Bar> {
-        let bar = |mean, worst| Some(Bar { mean, worst });
+    pub fn bar(self) -> Option<SuiteBar> {
+        let bar = |mean, worst| Some(SuiteBar { mean, worst });
         match self {
             Suite::Mpi1 => bar(1.0, Some(1.5)),
             Suite::Nbc | Suite::Rma => bar(1.1, Some(1.5)),

@@ -4,7 +4,7 @@ use super::kernel::KernelName;
 use super::via::Via;
 use crate::format::{bullets, failed, size};
 use crate::limits::Limit;
-use crate::machine::Machine;
+use crate::machine::MeasuredMachine;
 use crate::output::Presented;
 use crate::stats::Summary;
 use serde::Serialize;
@@ -48,7 +48,7 @@ impl KernelCurve {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelsReport {
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     pub command: String,
     pub turns: u32,
     pub seconds: f64,
@@ -139,7 +139,7 @@ pub mod tests {
             curve
         };
         KernelsReport {
-            machine: Machine::default(),
+            machine: MeasuredMachine::default(),
             command: "weft bench kernels".into(),
             turns: 1,
             seconds: 0.1,

@@ -1,8 +1,8 @@
 //! By which device ranks reach each other, and how their job is started.
 
 use crate::library::{self, Library, Placement};
-use crate::machine::Machine;
-use crate::net::{Hosts, launch_between};
+use crate::machine::MeasuredMachine;
+use crate::net::{BenchHosts, launch_between};
 use crate::process;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -46,9 +46,9 @@ impl Via {
 /// Where jobs run: this host, and two that it has made if there are any.
 pub struct BenchPlaces {
     // Namespaces go before the folder with their launch script.
-    hosts: Option<Hosts>,
+    hosts: Option<BenchHosts>,
     pub library: Library,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     /// Those of the devices asked for that can be had.
     pub devices: Vec<Via>,
     /// Why others cannot.
@@ -65,9 +65,9 @@ impl BenchPlaces {
         let library = library::find_weft(prefix)?;
         let wanted = if wanted.is_empty() { &Via::ALL[..] } else { wanted };
         let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir()?;
-        let machine = Machine::look();
+        let machine = MeasuredMachine::look();
         let needs_hosts = wanted.iter().any(|via| *via != Via::Shm);
-        let hosts = needs_hosts.then(|| Hosts::up(folder.path(), None, &machine.cpus_used)).transpose();
+        let hosts = needs_hosts.then(|| BenchHosts::up(folder.path(), None, &machine.cpus_used)).transpose();
         process::check_interrupt()?;
         let (hosts, lack) = match hosts {
             Ok(hosts) => (hosts, None),
@@ -113,7 +113,7 @@ impl BenchPlaces {
     }
 }
 
-fn between(library: &Library, hosts: &Hosts, via: Via, ranks: u32) -> Command {
+fn between(library: &Library, hosts: &BenchHosts, via: Via, ranks: u32) -> Command {
     if ranks == 2 {
         return launch_between(library, hosts, via.word(), &hosts.names());
     }
@@ -123,7 +123,7 @@ fn between(library: &Library, hosts: &Hosts, via: Via, ranks: u32) -> Command {
     command
 }
 
-fn await_bare_cable(hosts: &Hosts) -> anyhow::Result<()> {
+fn await_bare_cable(hosts: &BenchHosts) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
     while hosts.cable()?.has_program {
         ensure!(Instant::now() < end, "an XDP program is still attached to the cable");

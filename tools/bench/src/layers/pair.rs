@@ -14,7 +14,7 @@ use weft_fabric::{
 #[derive(Clone, Debug, clap::Args)]
 pub struct PairArgs {
     layer: Layer,
-    what: What,
+    what: PairWhat,
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     bytes: u32,
     #[arg(value_parser = crate::seconds::seconds)]
@@ -31,14 +31,14 @@ enum Layer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum PairWhat {
     Pingpong,
     Exchange,
 }
 
-struct World(Endpoint);
+struct PairWorld(Endpoint);
 
-impl Driven for World {
+impl Driven for PairWorld {
     fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.0
     }
@@ -49,21 +49,21 @@ impl Driven for World {
     }
 }
 
-static WORLD: Monitor<World> = Monitor::new();
+static WORLD: Monitor<PairWorld> = Monitor::new();
 const WAIT: Waiting = Waiting { call: "fabric-pair", peer: None, tag: None, context: 0 };
 const TAG: i32 = 1;
 /// The clock is read once per so many messages.
 const CLOCK_EVERY: u64 = 8;
 
 /// One side, with the buffers that it sends from and receives into.
-struct Side {
+struct PairSide {
     layer: Layer,
     me: u32,
     out: Vec<u8>,
     into: Vec<u8>,
 }
 
-impl Side {
+impl PairSide {
     fn new(layer: Layer, me: u32, bytes: usize) -> Self {
         let message: Vec<u8> = (0..bytes).map(middle).collect();
         Self { layer, me, out: message.clone(), into: message }
@@ -167,8 +167,8 @@ pub fn run(args: &PairArgs) -> anyhow::Result<()> {
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     }
     bind_to(if me == 0 { here } else { there })?;
-    WORLD.open(World(Endpoint::join_segment(segment, me).context("cannot join")?), false);
-    let mut side = Side::new(args.layer, me, args.bytes as usize);
+    WORLD.open(PairWorld(Endpoint::join_segment(segment, me).context("cannot join")?), false);
+    let mut side = PairSide::new(args.layer, me, args.bytes as usize);
     if me == 1 {
         keep_company(&mut side, args.what);
     }
@@ -180,14 +180,14 @@ pub fn run(args: &PairArgs) -> anyhow::Result<()> {
     }
     let round = measured?;
     match args.what {
-        What::Pingpong => println!("figure pingpong {:e} s", round / 2.0),
-        What::Exchange => println!("figure exchange {round:e} s"),
+        PairWhat::Pingpong => println!("figure pingpong {:e} s", round / 2.0),
+        PairWhat::Exchange => println!("figure exchange {round:e} s"),
     }
     Ok(())
 }
 
 /// Mean seconds of a round.
-fn lead(side: &mut Side, seconds: f64) -> anyhow::Result<f64> {
+fn lead(side: &mut PairSide, seconds: f64) -> anyhow::Result<f64> {
     let (mut begin, mut first, mut number) = (Instant::now(), 0, 0);
     let (mut measuring, mut spent) = (false, 0.0);
     while !measuring || spent < seconds {
@@ -204,11 +204,11 @@ fn lead(side: &mut Side, seconds: f64) -> anyhow::Result<f64> {
 }
 
 /// The other process, until it is killed.
-fn keep_company(side: &mut Side, what: What) -> ! {
+fn keep_company(side: &mut PairSide, what: PairWhat) -> ! {
     for number in 0.. {
         let well = match what {
-            What::Pingpong => side.follow(number),
-            What::Exchange => side.lead(number),
+            PairWhat::Pingpong => side.follow(number),
+            PairWhat::Exchange => side.lead(number),
         };
         if let Err(error) = well {
             eprintln!("fabric-pair: error: {error:#}");
@@ -239,7 +239,7 @@ pub fn run_distance() -> anyhow::Result<()> {
     let endpoint = Endpoint::join().context("cannot join")?;
     let me = endpoint.me().0;
     anyhow::ensure!(endpoint.world_size() == 2, "{} ranks, where two are needed", endpoint.world_size());
-    WORLD.open(World(endpoint), false);
+    WORLD.open(PairWorld(endpoint), false);
     let latency_s = rounds(me, 8, 2_000)? / 2.0;
     let bytes = 1 << 20;
     let bandwidth = bytes as f64 / (rounds(me, bytes, 40)? / 2.0);
@@ -261,7 +261,7 @@ pub fn run_distance() -> anyhow::Result<()> {
 
 /// Mean seconds of so many rounds, of which a tenth more go before.
 fn rounds(me: u32, bytes: usize, count: u64) -> anyhow::Result<f64> {
-    let mut side = Side::new(Layer::Port, me, bytes);
+    let mut side = PairSide::new(Layer::Port, me, bytes);
     let mut begin = Instant::now();
     let early = count / 10;
     for number in 0..early + count {

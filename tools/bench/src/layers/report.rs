@@ -3,9 +3,9 @@
 use super::rows::{Column, LayerSizes, Row};
 use crate::format::{bullets, columns, failed, markdown};
 use crate::limits::Limit;
-use crate::machine::Machine;
+use crate::machine::MeasuredMachine;
 use crate::output::Presented;
-use crate::state::{self, Sample, State};
+use crate::state::{self, CacheState, Sample};
 use crate::stats::Summary;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub type Samples = BTreeMap<(Column, Row), Vec<Sample>>;
 #[derive(Clone, Debug, Serialize)]
 pub struct ColumnReport {
     pub id: Column,
-    pub state: State,
+    pub state: CacheState,
     /// Samples between two cores count whose cache lines lie between this and `state::NEAR` times this; none: all.
     pub shared_from_ns: Option<f64>,
 }
@@ -31,8 +31,8 @@ pub struct RowReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    pub machine: Machine,
+pub struct LayersReport {
+    pub machine: MeasuredMachine,
     /// Asked for. Columns that were not measured in one state so often took more.
     pub turns: u32,
     pub turns_taken: u32,
@@ -83,7 +83,7 @@ impl RowReport {
     }
 }
 
-impl Report {
+impl LayersReport {
     fn cell(&self, row: &RowReport, column: &ColumnReport) -> String {
         let Some(summary) = Summary::of(&column.counted(row)) else { return "-".into() };
         summary.text(column.id.unit())
@@ -130,7 +130,7 @@ impl Report {
     }
 }
 
-impl Presented for Report {
+impl Presented for LayersReport {
     fn text(&self) -> String {
         let text = self.heading().join("\n") + "\n\n" + &columns(&self.table());
         text + "\n" + &self.limits().join("\n") + "\n\n" + &self.remarks().join("\n") + "\n"
@@ -160,8 +160,8 @@ mod tests {
         samples.insert((Column::Pingpong, Row::Raw), vec![beside(60e-9, 60.0), beside(280e-9, 280.0)]);
         samples.insert((Column::Pingpong, Row::Tcp), vec![beside(20e-6, 61.0), beside(50e-6, 281.0)]);
         samples.insert((Column::Pingpong, Row::SocketSelf), vec![Sample::plain(90e-9), Sample::plain(92e-9)]);
-        let report = Report {
-            machine: Machine::default(),
+        let report = LayersReport {
+            machine: MeasuredMachine::default(),
             turns: 1,
             turns_taken: 2,
             seconds: 0.1,

@@ -68,17 +68,17 @@ impl Row {
 
 /// How messages go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
+pub enum TrafficPattern {
     PingPong,
     Exchange,
 }
 
-impl Pattern {
+impl TrafficPattern {
     /// As the measuring programs name it.
     pub fn word(self) -> &'static str {
         match self {
-            Pattern::PingPong => "pingpong",
-            Pattern::Exchange => "exchange",
+            TrafficPattern::PingPong => "pingpong",
+            TrafficPattern::Exchange => "exchange",
         }
     }
 }
@@ -103,10 +103,10 @@ pub struct LayerSizes {
 impl Column {
     pub const ALL: [Column; 4] = [Column::Pingpong, Column::Exchange, Column::PingpongRate, Column::ExchangeRate];
 
-    pub fn pattern(self) -> Pattern {
+    pub fn pattern(self) -> TrafficPattern {
         match self {
-            Column::Pingpong | Column::PingpongRate => Pattern::PingPong,
-            Column::Exchange | Column::ExchangeRate => Pattern::Exchange,
+            Column::Pingpong | Column::PingpongRate => TrafficPattern::PingPong,
+            Column::Exchange | Column::ExchangeRate => TrafficPattern::Exchange,
         }
     }
 
@@ -124,7 +124,7 @@ impl Column {
     }
 
     pub fn title(self, sizes: LayerSizes) -> String {
-        let what = if self.pattern() == Pattern::PingPong { "one way" } else { "exchange" };
+        let what = if self.pattern() == TrafficPattern::PingPong { "one way" } else { "exchange" };
         format!("{what} {}", crate::format::size(self.bytes(sizes).into()))
     }
 

@@ -1,11 +1,11 @@
 //! Runs the rows by turns, column by column.
 
 use super::LayersArgs;
-use super::report::{ColumnReport, Report, RowReport, Samples};
-use super::rows::{Column, LayerSizes, Pattern, Row};
+use super::report::{ColumnReport, LayersReport, RowReport, Samples};
+use super::rows::{Column, LayerSizes, Row, TrafficPattern};
 use crate::library::{self, Library, Placement};
-use crate::machine::Machine;
-use crate::net::{Hosts, launch_between};
+use crate::machine::MeasuredMachine;
+use crate::net::{BenchHosts, launch_between};
 use crate::sock::run::{compile, figure, start_rendezvous};
 use crate::state::{self, Sample};
 use crate::{limits, parse, process, progress};
@@ -21,8 +21,8 @@ const INTERFACE_SOURCE: &str = include_str!("../../c/interfacebench.c");
 const LINE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What all jobs of a run need.
-struct Bench {
-    machine: Machine,
+struct LayersBench {
+    machine: MeasuredMachine,
     /// For the programs, and what libraries leave behind.
     folder: tempfile::TempDir,
     /// The pair program of the sockets.
@@ -30,12 +30,12 @@ struct Bench {
     /// Weft and the MPI program, `None` where only the kernel is measured (tests).
     weft: Option<(Library, PathBuf)>,
     /// Two hosts with the devices between them, where not all is here.
-    hosts: Option<(Hosts, String)>,
+    hosts: Option<(BenchHosts, String)>,
     seconds: f64,
     sizes: LayerSizes,
 }
 
-impl Bench {
+impl LayersBench {
     fn new(args: &LayersArgs, weft: Option<Library>) -> anyhow::Result<(Self, PathBuf)> {
         let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
         let limits = limits::compile(folder.path())?;
@@ -44,9 +44,9 @@ impl Bench {
             None => None,
         };
         let pairs = compile(folder.path())?;
-        let machine = Machine::look();
+        let machine = MeasuredMachine::look();
         let hosts = match &args.between {
-            Some(devices) => Some((Hosts::up(folder.path(), None, &machine.cpus_used)?, devices.clone())),
+            Some(devices) => Some((BenchHosts::up(folder.path(), None, &machine.cpus_used)?, devices.clone())),
             None => None,
         };
         Ok((Self { machine, folder, pairs, weft, hosts, seconds: args.figure_seconds(), sizes: args.sizes() }, limits))
@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    fn time_fabric(&self, layer: &str, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+    fn time_fabric(&self, layer: &str, pattern: TrafficPattern, bytes: u32) -> anyhow::Result<f64> {
         let mut command = self.weft_command()?;
         command.args(["bench", "fabric-pair", layer, pattern.word(), &bytes.to_string(), &self.seconds.to_string()]);
         command.args(self.cpus());
@@ -120,11 +120,11 @@ impl Bench {
         Ok(command)
     }
 
-    fn time_mpi(&self, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+    fn time_mpi(&self, pattern: TrafficPattern, bytes: u32) -> anyhow::Result<f64> {
         let program = &self.weft()?.1;
         let mut command = self.launch()?;
         command.env("TMPDIR", self.folder.path());
-        let kind = if pattern == Pattern::PingPong { "latency" } else { "exchange" };
+        let kind = if pattern == TrafficPattern::PingPong { "latency" } else { "exchange" };
         let spec = format!("{kind}:{bytes}");
         command.arg(program).args([&self.seconds.to_string(), &spec]);
         let outcome = process::run(command, self.limit())?;
@@ -134,7 +134,7 @@ impl Bench {
         sample.map(|sample| sample.value).with_context(|| format!("no figure for {spec}"))
     }
 
-    fn time_interface(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+    fn time_interface(&self, row: Row, pattern: TrafficPattern, bytes: u32) -> anyhow::Result<f64> {
         let library = &self.weft()?.0;
         let program = compile_interface(library, row, self.folder.path())?;
         let mut command = self.launch()?;
@@ -144,7 +144,7 @@ impl Bench {
         figure(&outcome.stdout, pattern.word())
     }
 
-    fn time_socket(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+    fn time_socket(&self, row: Row, pattern: TrafficPattern, bytes: u32) -> anyhow::Result<f64> {
         let family = if matches!(row, Row::Unix | Row::UnixSelf) { "unix" } else { "tcp" };
         let what = format!("{}{}", if row.is_to_self() { "self-" } else { "" }, pattern.word());
         let mut command = if row.is_preloaded() { self.weft_command()? } else { Command::new(&self.pairs) };
@@ -204,8 +204,8 @@ fn compile_interface(library: &Library, row: Row, folder: &Path) -> anyhow::Resu
 }
 
 /// A run under way.
-struct Run {
-    bench: Bench,
+struct LayersRun {
+    bench: LayersBench,
     samples: Samples,
     failures: Vec<String>,
     /// What failed once is not tried again.
@@ -214,13 +214,13 @@ struct Run {
 }
 
 /// Measures every row in every column.
-pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
+pub fn run(args: &LayersArgs) -> anyhow::Result<LayersReport> {
     let start = Instant::now();
     let library = library::find_weft(args.output.weft_prefix.as_deref())?;
     let weft = library.prefix.join("bin/weft");
-    let (bench, limits_program) = Bench::new(args, Some(library))?;
+    let (bench, limits_program) = LayersBench::new(args, Some(library))?;
     let (turns, rows) = (args.turns(), args.rows());
-    let mut run = Run {
+    let mut run = LayersRun {
         bench,
         samples: Samples::new(),
         failures: Vec::new(),
@@ -246,7 +246,7 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
     }
     run.bar.finish_and_clear();
     let shortest_ns = state::shortest_ns(run.samples.values().flatten());
-    Ok(Report {
+    Ok(LayersReport {
         turns,
         turns_taken: taken,
         seconds: run.bench.seconds,
@@ -262,7 +262,7 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
     })
 }
 
-impl Run {
+impl LayersRun {
     /// Columns whose rows have not been measured in one state so often.
     fn unsettled(&self, turns: u32) -> Vec<Column> {
         let settled = |column: &Column| state::settled(&super::report::between_cores(*column, &self.samples), turns);
@@ -321,7 +321,7 @@ mod tests {
             between: None,
             output: crate::output::TablesTo::default(),
         };
-        let (bench, _) = Bench::new(&args, None).unwrap();
+        let (bench, _) = LayersBench::new(&args, None).unwrap();
         for column in Column::ALL {
             for row in [Row::Tcp, Row::TcpSelf, Row::Unix, Row::UnixSelf] {
                 let sample = bench.sample(column, row).unwrap_or_else(|error| panic!("{row:?} {column:?}: {error:#}"));

@@ -40,7 +40,7 @@ exec ip netns exec "$host" taskset -c "$cpu" "$@"
 "#;
 
 /// Namespaces that live as long as this value, or the process.
-pub struct Hosts {
+pub struct BenchHosts {
     prefix: String,
     count: usize,
     /// Where the first host's cable ends, and by which interface.
@@ -49,7 +49,7 @@ pub struct Hosts {
     guard: Child,
 }
 
-impl Hosts {
+impl BenchHosts {
     /// Makes two, or so many, and in `folder` the script that starts programs there, each host's on the next of these
     /// processors.
     ///
@@ -155,7 +155,7 @@ impl Drop for Rendezvous {
     }
 }
 
-impl Hosts {
+impl BenchHosts {
     /// Starts the rendezvous of both hosts, which find each other's by a key in `folder`.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Hosts {
     }
 }
 
-impl Drop for Hosts {
+impl Drop for BenchHosts {
     fn drop(&mut self) {
         end(&mut self.guard);
     }

@@ -1,6 +1,6 @@
 //! The lines of all tables: what is measured, in which ways, and what it must reach.
 
-use super::ways::Way;
+use super::ways::NetWay;
 use crate::format::{Unit, size};
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ impl Wire {
 
 /// What runs once for all lines of it that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Job {
+pub enum NetJob {
     /// The measuring program. Several short jobs and not one long one, so that ways follow each other quickly.
     Short,
     Long,
@@ -50,9 +50,9 @@ pub enum Job {
 
 /// What one of our ways must reach, held against the best of others in the same line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bar {
-    pub ours: Way,
-    pub theirs: &'static [Way],
+pub struct NetBar {
+    pub ours: NetWay,
+    pub theirs: &'static [NetWay],
     pub must: Must,
 }
 
@@ -65,47 +65,47 @@ pub enum Must {
 }
 
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct NetLine {
     /// Stable name, for `--only` and JSON.
     pub id: String,
     pub title: String,
     pub wire: Wire,
-    pub job: Job,
+    pub job: NetJob,
     /// What the measuring program is told.
     pub spec: String,
     pub unit: Unit,
-    pub ways: &'static [Way],
-    pub bars: Vec<Bar>,
+    pub ways: &'static [NetWay],
+    pub bars: Vec<NetBar>,
 }
 
 use Must::{Share, Times};
-use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock, WeftSockLane};
-use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
+use NetWay::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock, WeftSockLane};
+use NetWay::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
 
-const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
-const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, WeftAllEncrypted, MpichOfi, MpichUcx];
+const BARE: &[NetWay] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
+const FILTERED: &[NetWay] = &[WeftXdp, WeftAll, WeftDefault, WeftAllEncrypted, MpichOfi, MpichUcx];
 /// Among many hosts, and between each two of them.
-const KERNELS: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
-const PAIRS: &[Way] = &[WeftDefault];
+const KERNELS: &[NetWay] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
+const PAIRS: &[NetWay] = &[WeftDefault];
 /// For the application, of which each way takes seconds.
-const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
-const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
+const DEFAULT: &[NetWay] = &[WeftDefault, MpichOfi, MpichUcx];
+const BEST: &[NetWay] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
 
 /// Who is the other side of bars of MPI.
-pub const PEERS: &[Way] = &[MpichOfi, MpichUcx];
+pub const PEERS: &[NetWay] = &[MpichOfi, MpichUcx];
 
-fn bar(ours: Way, must: Must) -> Vec<Bar> {
-    vec![Bar { ours, theirs: PEERS, must }]
+fn bar(ours: NetWay, must: Must) -> Vec<NetBar> {
+    vec![NetBar { ours, theirs: PEERS, must }]
 }
 
 /// Every line between two hosts, in the order of the tables.
-pub fn all() -> Vec<Line> {
+pub fn all() -> Vec<NetLine> {
     let mut lines = Vec::new();
     for wire in [Wire::Plain, Wire::Xdp, Wire::Native] {
         let ways = if wire == Wire::Plain { BARE } else { FILTERED };
         let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bars| {
             let bytes_title = bytes.map_or(String::new(), |bytes| format!(" {}", size(bytes)));
-            lines.push(Line {
+            lines.push(NetLine {
                 id: line_id(wire, what, bytes),
                 title: format!("{title}{bytes_title}"),
                 wire,
@@ -122,13 +122,13 @@ pub fn all() -> Vec<Line> {
         let rate = on(bar(WeftUdp, Times(5.0)), bar(WeftXdp, Times(5.0)));
         let long = || on(bar(WeftDefault, Times(1.0)), bar(WeftAll, Times(1.3)));
         let collective = || on(Vec::new(), bar(WeftXdp, Share(0.35)));
-        mpi(Job::Short, "latency", "one way", Some(8), Unit::Seconds, short);
-        mpi(Job::Short, "rate", "message rate, window 64,", Some(8), Unit::PerSecond, rate);
-        mpi(Job::Long, "latency", "one way", Some(16 << 10), Unit::Seconds, Vec::new());
-        mpi(Job::Long, "latency", "one way", Some(64 << 10), Unit::Seconds, long());
-        mpi(Job::Long, "latency", "one way", Some(1 << 20), Unit::Seconds, long());
-        mpi(Job::Collective, "barrier", "barrier", None, Unit::Seconds, collective());
-        mpi(Job::Collective, "allreduce", "allreduce", Some(8), Unit::Seconds, collective());
+        mpi(NetJob::Short, "latency", "one way", Some(8), Unit::Seconds, short);
+        mpi(NetJob::Short, "rate", "message rate, window 64,", Some(8), Unit::PerSecond, rate);
+        mpi(NetJob::Long, "latency", "one way", Some(16 << 10), Unit::Seconds, Vec::new());
+        mpi(NetJob::Long, "latency", "one way", Some(64 << 10), Unit::Seconds, long());
+        mpi(NetJob::Long, "latency", "one way", Some(1 << 20), Unit::Seconds, long());
+        mpi(NetJob::Collective, "barrier", "barrier", None, Unit::Seconds, collective());
+        mpi(NetJob::Collective, "allreduce", "allreduce", Some(8), Unit::Seconds, collective());
         lines.push(heat(wire));
         lines.push(ping(wire));
         lines.push(stream(wire));
@@ -147,14 +147,14 @@ fn line_id(wire: Wire, what: &str, bytes: Option<u64>) -> String {
 }
 
 /// Every line among so many hosts: the kernels, then each pair.
-pub fn among(hosts: u32) -> Vec<Line> {
+pub fn among(hosts: u32) -> Vec<NetLine> {
     let mut lines = Vec::new();
     let mut line = |job, what: &str, title: String, bytes: Option<u64>, unit, ways| {
         let id = line_id(Wire::Bridge, what, bytes);
         let spec = bytes.map_or(what.into(), |bytes| format!("{what}:{bytes}"));
-        lines.push(Line { id, title, wire: Wire::Bridge, job, spec, unit, ways, bars: Vec::new() });
+        lines.push(NetLine { id, title, wire: Wire::Bridge, job, spec, unit, ways, bars: Vec::new() });
     };
-    let kernels = [(Job::Short, 8), (Job::Long, 8 << 10), (Job::Long, 64 << 10)];
+    let kernels = [(NetJob::Short, 8), (NetJob::Long, 8 << 10), (NetJob::Long, 64 << 10)];
     for (job, bytes) in kernels {
         for (what, title) in [
             ("ring", "ring, each to the next,"),
@@ -165,25 +165,25 @@ pub fn among(hosts: u32) -> Vec<Line> {
             line(job, what, format!("{title} {}", size(bytes)), Some(bytes), Unit::Seconds, KERNELS);
         }
     }
-    line(Job::Collective, "barrier", "barrier".into(), None, Unit::Seconds, KERNELS);
+    line(NetJob::Collective, "barrier", "barrier".into(), None, Unit::Seconds, KERNELS);
     let incast = format!("incast {} to 1, {}", hosts - 1, size(64 << 10));
-    line(Job::Collective, "incast", incast, Some(64 << 10), Unit::BytesPerSecond, KERNELS);
+    line(NetJob::Collective, "incast", incast, Some(64 << 10), Unit::BytesPerSecond, KERNELS);
     for (what, bytes, unit) in [("latency", 8, Unit::Seconds), ("bandwidth", 64 << 10, Unit::BytesPerSecond)] {
         for (first, second) in (0..hosts).flat_map(|first| (first + 1..hosts).map(move |second| (first, second))) {
             let title = format!("{what} {}, hosts {} and {}", size(bytes), first + 1, second + 1);
-            line(Job::Pairs, &format!("{what}-{first}-{second}"), title, Some(bytes), unit, PAIRS);
+            line(NetJob::Pairs, &format!("{what}-{first}-{second}"), title, Some(bytes), unit, PAIRS);
         }
     }
     lines
 }
 
-fn heat(wire: Wire) -> Line {
+fn heat(wire: Wire) -> NetLine {
     let (ways, ours) = if wire == Wire::Plain { (DEFAULT, WeftDefault) } else { (BEST, WeftAll) };
-    Line {
+    NetLine {
         id: line_id(wire, "heat", Some(1024)),
         title: "heat, n = 1024: speed-up by the second host".into(),
         wire,
-        job: Job::Heat,
+        job: NetJob::Heat,
         spec: String::new(),
         unit: Unit::Times,
         ways,
@@ -192,34 +192,42 @@ fn heat(wire: Wire) -> Line {
 }
 
 /// Sockets between hosts are the kernel's, and ours look before they sleep; or they go by lanes.
-fn ping(wire: Wire) -> Line {
-    let held_against = |theirs, share| Bar { ours: WeftSockLane, theirs, must: Share(share) };
-    let (ways, bars): (&[Way], _) = match wire.has_filter() {
+fn ping(wire: Wire) -> NetLine {
+    let held_against = |theirs, share| NetBar { ours: WeftSockLane, theirs, must: Share(share) };
+    let (ways, bars): (&[NetWay], _) = match wire.has_filter() {
         true => (
             &[WeftSock, WeftSockLane, KernelTcp, PolledTcp],
             vec![held_against(&[KernelTcp], 0.1), held_against(&[PolledTcp], 0.5)],
         ),
         false => (&[WeftSock, KernelTcp, PolledTcp], Vec::new()),
     };
-    socket(wire, "ping", Job::Ping(64), "TCP connection, one way 64 B", Unit::Seconds, ways, bars)
+    socket(wire, "ping", NetJob::Ping(64), "TCP connection, one way 64 B", Unit::Seconds, ways, bars)
 }
 
-fn stream(wire: Wire) -> Line {
-    let (ways, ours): (&[Way], &[Way]) = match wire.has_filter() {
+fn stream(wire: Wire) -> NetLine {
+    let (ways, ours): (&[NetWay], &[NetWay]) = match wire.has_filter() {
         true => (&[WeftSock, WeftSockLane, KernelTcp], &[WeftSock, WeftSockLane]),
         false => (&[WeftSock, KernelTcp], &[WeftSock]),
     };
-    let bars = ours.iter().map(|ours| Bar { ours: *ours, theirs: &[KernelTcp], must: Times(1.0) }).collect();
+    let bars = ours.iter().map(|ours| NetBar { ours: *ours, theirs: &[KernelTcp], must: Times(1.0) }).collect();
     let (title, unit) = ("TCP connection, stream of 64 KiB", Unit::BytesPerSecond);
-    socket(wire, "stream", Job::Stream(1 << 16), title, unit, ways, bars)
+    socket(wire, "stream", NetJob::Stream(1 << 16), title, unit, ways, bars)
 }
 
-fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit, ways: &'static [Way], bars: Vec<Bar>) -> Line {
+fn socket(
+    wire: Wire,
+    what: &str,
+    job: NetJob,
+    title: &str,
+    unit: Unit,
+    ways: &'static [NetWay],
+    bars: Vec<NetBar>,
+) -> NetLine {
     let id = line_id(wire, "sock", None) + "/" + what;
-    Line { id, title: title.into(), wire, job, spec: String::new(), unit, ways, bars }
+    NetLine { id, title: title.into(), wire, job, spec: String::new(), unit, ways, bars }
 }
 
-impl Bar {
+impl NetBar {
     /// As the table prints it: `udp <= 0.7 x best MPICH`.
     pub fn text(self) -> String {
         let ours = self.ours.title().trim_start_matches("Weft ");
@@ -269,7 +277,7 @@ mod tests {
     fn every_pair_of_hosts_has_its_lines() {
         for hosts in [3, 9] {
             let lines = among(hosts);
-            let pairs: Vec<_> = lines.iter().filter(|line| line.job == Job::Pairs).collect();
+            let pairs: Vec<_> = lines.iter().filter(|line| line.job == NetJob::Pairs).collect();
             assert_eq!(pairs.len() as u32, hosts * (hosts - 1));
             let ids: std::collections::HashSet<_> = lines.iter().map(|line| &line.id).collect();
             assert_eq!(ids.len(), lines.len());
@@ -285,10 +293,10 @@ mod tests {
 
     #[test]
     fn a_share_wants_less_and_a_multiple_wants_more() {
-        let share = Bar { ours: Way::WeftXdp, theirs: PEERS, must: Share(0.3) };
+        let share = NetBar { ours: NetWay::WeftXdp, theirs: PEERS, must: Share(0.3) };
         let ratio = share.ratio(Unit::Seconds, 1e-6, 5e-6);
         assert!((ratio - 0.2).abs() < 1e-9 && share.is_met(ratio) && !share.is_met(0.31));
-        let times = Bar { ours: Way::WeftAll, theirs: PEERS, must: Times(1.3) };
+        let times = NetBar { ours: NetWay::WeftAll, theirs: PEERS, must: Times(1.3) };
         assert!(
             (times.ratio(Unit::Seconds, 10e-6, 20e-6) - 2.0).abs() < 1e-9 && times.is_met(2.0) && !times.is_met(1.29)
         );
@@ -300,7 +308,7 @@ mod tests {
     fn connections_are_held_against_those_of_the_kernel_in_the_same_state() {
         let bars = |id: &str| {
             let line = all().into_iter().find(|line| line.id == id).expect("a line");
-            line.bars.into_iter().map(Bar::text).collect::<Vec<_>>()
+            line.bars.into_iter().map(NetBar::text).collect::<Vec<_>>()
         };
         assert_eq!(bars("xdp/sock/ping"), ["sock, lanes <= 0.1 x kernel TCP", "sock, lanes <= 0.5 x TCP polled"]);
         assert_eq!(bars("xdp/sock/stream"), ["sock >= 1 x kernel TCP", "sock, lanes >= 1 x kernel TCP"]);

@@ -19,7 +19,7 @@ mod ways;
 use crate::output::TablesTo;
 use std::path::PathBuf;
 
-pub use hosts::{HoldArgs, Hosts, hold};
+pub use hosts::{BenchHosts, HoldArgs, hold};
 pub use ways::launch_between;
 
 /// MPI between two hosts with a core each, beside MPICH and kernel TCP on the same cable.
@@ -62,7 +62,7 @@ pub struct NetArgs {
 }
 
 impl NetArgs {
-    fn lines(&self) -> Vec<lines::Line> {
+    fn lines(&self) -> Vec<lines::NetLine> {
         self.hosts.map_or_else(lines::all, lines::among)
     }
 

@@ -2,26 +2,26 @@
 
 mod matrix;
 
-use super::lines::{Bar, Line, PEERS, Wire};
-use super::ways::Way;
+use super::lines::{NetBar, NetLine, PEERS, Wire};
+use super::ways::NetWay;
 use crate::format::{Unit, bullets, digits, failed, tally};
-use crate::library::Name;
-use crate::machine::Machine;
+use crate::library::LibraryName;
+use crate::machine::MeasuredMachine;
 use crate::output::Presented;
-use crate::state::{self, Sample, State};
+use crate::state::{self, CacheState, Sample};
 use crate::stats::Summary;
 use crate::table::{aligned, piped};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Samples by way, one per turn.
-pub type Samples = BTreeMap<Way, Vec<Sample>>;
+pub type Samples = BTreeMap<NetWay, Vec<Sample>>;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct NetReport {
     /// Of this structure; changes when a field changes its meaning.
     pub format: u32,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     pub hosts: usize,
     /// The command that made this.
     pub command: String,
@@ -33,15 +33,15 @@ pub struct Report {
     /// The shortest on both sides of a sample; what begins within `state::NEAR` times this is called near.
     pub shortest_line_ns: Option<f64>,
     pub ways: Vec<WayReport>,
-    pub left_out: Vec<LeftOut>,
-    pub lines: Vec<LineReport>,
+    pub left_out: Vec<NetLeftOut>,
+    pub lines: Vec<NetLineReport>,
     pub failures: Vec<String>,
 }
 
 /// A column.
 #[derive(Clone, Debug, Serialize)]
 pub struct WayReport {
-    pub way: Way,
+    pub way: NetWay,
     pub title: &'static str,
     /// The name and version that the loaded library gave itself.
     pub version: Option<String>,
@@ -49,20 +49,20 @@ pub struct WayReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct LeftOut {
-    pub name: Name,
+pub struct NetLeftOut {
+    pub name: LibraryName,
     pub reason: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct BarReport {
+pub struct NetBarReport {
     pub text: String,
     /// As the bar means it. `None`: it, or what it is held against, was not measured.
     pub ratio: Option<f64>,
     pub met: Option<bool>,
 }
 
-impl BarReport {
+impl NetBarReport {
     fn verdict(&self) -> String {
         match self.ratio.zip(self.met) {
             Some((ratio, true)) => format!("{}: {} PASS", self.text, digits(ratio)),
@@ -74,26 +74,26 @@ impl BarReport {
 
 /// A line and what each way reached. Values are in base units: seconds, bytes per second, per second, times.
 #[derive(Clone, Debug, Serialize)]
-pub struct LineReport {
+pub struct NetLineReport {
     pub id: String,
     pub title: String,
     pub wire: Wire,
     pub unit: Unit,
     /// In which state the samples that count were taken.
-    pub state: State,
+    pub state: CacheState,
     /// Samples count whose cache lines both lie between this and `state::NEAR` times this; none: all samples count.
     pub shared_from_ns: Option<f64>,
     /// All there are, one per turn and way.
     pub samples: Samples,
     /// The median of those that count.
-    pub medians: BTreeMap<Way, f64>,
-    pub best_peer: Option<Way>,
-    pub bars: Vec<BarReport>,
+    pub medians: BTreeMap<NetWay, f64>,
+    pub best_peer: Option<NetWay>,
+    pub bars: Vec<NetBarReport>,
 }
 
-impl LineReport {
+impl NetLineReport {
     /// Judges the samples of `line` in a run of so many `turns` with this shortest cache line.
-    pub fn of(line: &Line, samples: &Samples, turns: u32, shortest_ns: f64) -> Self {
+    pub fn of(line: &NetLine, samples: &Samples, turns: u32, shortest_ns: f64) -> Self {
         let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
         let shared_from_ns = state::shared_from_ns(&all, turns);
         let mut report = Self {
@@ -108,7 +108,7 @@ impl LineReport {
             best_peer: None,
             bars: Vec::new(),
         };
-        let median = |way: &Way| Some((*way, report.summary(*way)?.median));
+        let median = |way: &NetWay| Some((*way, report.summary(*way)?.median));
         report.medians = samples.keys().filter_map(median).collect();
         report.best_peer = report.best(PEERS);
         report.bars = line.bars.iter().map(|bar| report.judge(*bar)).collect();
@@ -116,32 +116,32 @@ impl LineReport {
     }
 
     /// Who of these has the best median.
-    fn best(&self, ways: &[Way]) -> Option<Way> {
+    fn best(&self, ways: &[NetWay]) -> Option<NetWay> {
         let measured = ways.iter().filter_map(|way| Some((*way, *self.medians.get(way)?)));
-        let better = |a: &(Way, f64), b: &(Way, f64)| match self.unit.higher_is_better() {
+        let better = |a: &(NetWay, f64), b: &(NetWay, f64)| match self.unit.higher_is_better() {
             true => b.1.total_cmp(&a.1),
             false => a.1.total_cmp(&b.1),
         };
         measured.min_by(better).map(|(way, _)| way)
     }
 
-    fn judge(&self, bar: Bar) -> BarReport {
-        let median = |way: Option<Way>| way.and_then(|way| self.medians.get(&way)).filter(|median| **median > 0.0);
+    fn judge(&self, bar: NetBar) -> NetBarReport {
+        let median = |way: Option<NetWay>| way.and_then(|way| self.medians.get(&way)).filter(|median| **median > 0.0);
         let both = median(Some(bar.ours)).zip(median(self.best(bar.theirs)));
         let ratio = both.map(|(ours, best)| bar.ratio(self.unit, *ours, *best));
-        BarReport { text: bar.text(), ratio, met: ratio.map(|ratio| bar.is_met(ratio)) }
+        NetBarReport { text: bar.text(), ratio, met: ratio.map(|ratio| bar.is_met(ratio)) }
     }
 
-    fn counted(&self, way: Way) -> impl Iterator<Item = &Sample> {
+    fn counted(&self, way: NetWay) -> impl Iterator<Item = &Sample> {
         let samples = self.samples.get(&way).map_or(&[][..], Vec::as_slice);
         state::counted(samples, self.shared_from_ns)
     }
 
-    fn summary(&self, way: Way) -> Option<Summary> {
+    fn summary(&self, way: NetWay) -> Option<Summary> {
         Summary::of(&self.counted(way).map(|sample| sample.value).collect::<Vec<_>>())
     }
 
-    fn cell(&self, way: Way) -> String {
+    fn cell(&self, way: NetWay) -> String {
         let Some(summary) = self.summary(way) else { return String::new() };
         let mark = if self.best_peer == Some(way) { " *" } else { "" };
         summary.text(self.unit) + mark
@@ -155,21 +155,21 @@ impl LineReport {
 
     /// Names of ways have commas.
     fn bars_text(&self) -> String {
-        self.bars.iter().map(BarReport::verdict).collect::<Vec<_>>().join("; ")
+        self.bars.iter().map(NetBarReport::verdict).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl Report {
+impl NetReport {
     /// A table: its heading, then a row per line; columns nobody was measured in are left away.
     fn rows(&self, wire: Wire) -> Vec<Vec<String>> {
-        let of_table = |line: &&LineReport| line.wire == wire && matrix::pair(&line.id).is_none();
-        let lines: Vec<&LineReport> = self.lines.iter().filter(of_table).collect();
-        let measured = |way: &Way| lines.iter().any(|line| line.samples.contains_key(way));
-        let ways: Vec<Way> = Way::ALL.into_iter().filter(measured).collect();
+        let of_table = |line: &&NetLineReport| line.wire == wire && matrix::pair(&line.id).is_none();
+        let lines: Vec<&NetLineReport> = self.lines.iter().filter(of_table).collect();
+        let measured = |way: &NetWay| lines.iter().any(|line| line.samples.contains_key(way));
+        let ways: Vec<NetWay> = NetWay::ALL.into_iter().filter(measured).collect();
         let mut head = vec!["what".to_owned()];
         head.extend(ways.iter().map(|way| way.title().to_owned()));
         head.extend(["samples", "must be"].map(str::to_owned));
-        let row = |line: &&LineReport| {
+        let row = |line: &&NetLineReport| {
             let mut row = vec![line.title.clone()];
             row.extend(ways.iter().map(|way| line.cell(*way)));
             row.extend([line.samples_text(), line.bars_text()]);
@@ -218,7 +218,7 @@ impl Report {
     }
 }
 
-impl Presented for Report {
+impl Presented for NetReport {
     /// For a terminal.
     fn text(&self) -> String {
         let tables = self.tables().map(|(title, rows)| format!("{title}\n\n{}\n", aligned(&rows)));
@@ -242,9 +242,9 @@ impl Presented for Report {
 }
 
 /// Every line with its bars.
-pub fn list(lines: &[Line]) -> String {
-    let bars = |line: &Line| line.bars.iter().map(|bar| bar.text()).collect::<Vec<_>>().join("; ");
-    let row = |line: &Line| vec![line.id.clone(), line.title.clone(), bars(line)];
+pub fn list(lines: &[NetLine]) -> String {
+    let bars = |line: &NetLine| line.bars.iter().map(|bar| bar.text()).collect::<Vec<_>>().join("; ");
+    let row = |line: &NetLine| vec![line.id.clone(), line.title.clone(), bars(line)];
     let head = ["name", "what", "must be"].map(str::to_owned).to_vec();
     aligned(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>())
 }
@@ -254,52 +254,52 @@ mod tests {
     use super::super::lines;
     use super::*;
 
-    fn report(id: &str, values: &[(Way, f64)]) -> LineReport {
+    fn report(id: &str, values: &[(NetWay, f64)]) -> NetLineReport {
         let line = lines::all().into_iter().find(|line| line.id == id).expect("a line");
         let samples = values.iter().map(|(way, value)| (*way, vec![Sample::plain(*value); 3])).collect();
-        LineReport::of(&line, &samples, 3, f64::INFINITY)
+        NetLineReport::of(&line, &samples, 3, f64::INFINITY)
     }
 
     #[test]
     fn a_bar_is_held_against_the_better_setting_of_the_peer() {
-        let short = [(Way::WeftXdp, 1.2e-6), (Way::MpichOfi, 5e-6), (Way::MpichUcx, 4e-6)];
+        let short = [(NetWay::WeftXdp, 1.2e-6), (NetWay::MpichOfi, 5e-6), (NetWay::MpichUcx, 4e-6)];
         let got = report("xdp/latency/8", &short);
-        assert_eq!(got.best_peer, Some(Way::MpichUcx));
+        assert_eq!(got.best_peer, Some(NetWay::MpichUcx));
         assert_eq!(got.bars_text(), "xdp <= 0.3 x best MPICH: 0.300 PASS");
-        let rates = [(Way::WeftXdp, 1.9e6), (Way::MpichOfi, 0.4e6), (Way::MpichUcx, 0.3e6)];
+        let rates = [(NetWay::WeftXdp, 1.9e6), (NetWay::MpichOfi, 0.4e6), (NetWay::MpichUcx, 0.3e6)];
         let got = report("xdp/rate/8", &rates);
         assert_eq!(
             (got.best_peer, got.bars_text().as_str()),
-            (Some(Way::MpichOfi), "xdp >= 5 x best MPICH: 4.75 MISS")
+            (Some(NetWay::MpichOfi), "xdp >= 5 x best MPICH: 4.75 MISS")
         );
     }
 
     #[test]
     fn a_line_may_have_several_bars_each_against_a_column_of_its_own() {
-        let ping = [(Way::WeftSockLane, 3.4e-6), (Way::KernelTcp, 37e-6), (Way::PolledTcp, 5.7e-6)];
+        let ping = [(NetWay::WeftSockLane, 3.4e-6), (NetWay::KernelTcp, 37e-6), (NetWay::PolledTcp, 5.7e-6)];
         let got = report("xdp/sock/ping", &ping);
         assert_eq!(got.best_peer, None);
         let text = "sock, lanes <= 0.1 x kernel TCP: 0.092 PASS; sock, lanes <= 0.5 x TCP polled: 0.596 MISS";
         assert_eq!(got.bars_text(), text);
-        let stream = [(Way::WeftSock, 2.6e9), (Way::WeftSockLane, 0.9e9), (Way::KernelTcp, 1e9)];
+        let stream = [(NetWay::WeftSock, 2.6e9), (NetWay::WeftSockLane, 0.9e9), (NetWay::KernelTcp, 1e9)];
         let text = "sock >= 1 x kernel TCP: 2.60 PASS; sock, lanes >= 1 x kernel TCP: 0.900 MISS";
         assert_eq!(report("xdp/sock/stream", &stream).bars_text(), text);
     }
 
     #[test]
     fn without_the_peer_nothing_is_claimed() {
-        let got = report("xdp/latency/8", &[(Way::WeftXdp, 1.2e-6)]);
+        let got = report("xdp/latency/8", &[(NetWay::WeftXdp, 1.2e-6)]);
         assert_eq!((got.best_peer, got.bars[0].met), (None, None));
         assert_eq!(got.bars_text(), "xdp <= 0.3 x best MPICH not measured");
     }
 
     #[test]
     fn each_state_of_the_cable_has_a_table_with_the_columns_that_were_measured() {
-        let long = [(Way::WeftDefault, 30e-6), (Way::MpichUcx, 25e-6)];
-        let report = Report {
+        let long = [(NetWay::WeftDefault, 30e-6), (NetWay::MpichUcx, 25e-6)];
+        let report = NetReport {
             format: 2,
             hosts: 2,
-            machine: Machine::default(),
+            machine: MeasuredMachine::default(),
             command: "weft bench net".into(),
             turns: 3,
             turns_taken: 3,
@@ -308,7 +308,7 @@ mod tests {
             shortest_line_ns: None,
             ways: Vec::new(),
             left_out: Vec::new(),
-            lines: vec![report("plain/latency/65536", &long), report("xdp/latency/8", &[(Way::WeftXdp, 1e-6)])],
+            lines: vec![report("plain/latency/65536", &long), report("xdp/latency/8", &[(NetWay::WeftXdp, 1e-6)])],
             failures: vec!["xdp/barrier, Weft xdp: no".into()],
         };
         let text = report.markdown();

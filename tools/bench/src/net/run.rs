@@ -1,12 +1,12 @@
 //! Runs the lines of all tables, each way by turns.
 
 use super::NetArgs;
-use super::hosts::{Cable, Hosts, MODE_VARIABLE};
-use super::lines::{Job, Line, Wire};
-use super::report::{LeftOut, LineReport, Report, Samples, WayReport};
-use super::ways::Way;
-use crate::library::{self, Library, Name};
-use crate::machine::Machine;
+use super::hosts::{BenchHosts, Cable, MODE_VARIABLE};
+use super::lines::{NetJob, NetLine, Wire};
+use super::report::{NetLeftOut, NetLineReport, NetReport, Samples, WayReport};
+use super::ways::NetWay;
+use crate::library::{self, Library, LibraryName};
+use crate::machine::MeasuredMachine;
 use crate::sock::run::{compile as compile_pairs, figure};
 use crate::state::{self, Sample};
 use crate::{leftovers, limits, parse, peers, plan, process, progress};
@@ -58,12 +58,12 @@ struct Compiled {
 }
 
 /// What all jobs of a run need.
-struct Bench {
+struct NetBench {
     // Namespaces go before the folder with their launch script.
-    hosts: Hosts,
-    machine: Machine,
+    hosts: BenchHosts,
+    machine: MeasuredMachine,
     seconds: f64,
-    libraries: HashMap<Name, Compiled>,
+    libraries: HashMap<LibraryName, Compiled>,
     /// `weft` itself, which holds filters.
     weft: PathBuf,
     pairs: PathBuf,
@@ -77,12 +77,12 @@ struct Measured {
     loaded: Option<String>,
 }
 
-impl Bench {
-    fn has(&self, way: Way) -> bool {
+impl NetBench {
+    fn has(&self, way: NetWay) -> bool {
         way.library().is_none_or(|name| self.libraries.contains_key(&name))
     }
 
-    fn compiled(&self, way: Way) -> anyhow::Result<&Compiled> {
+    fn compiled(&self, way: NetWay) -> anyhow::Result<&Compiled> {
         way.library().and_then(|name| self.libraries.get(&name)).context("no MPI library")
     }
 
@@ -92,17 +92,17 @@ impl Bench {
     }
 
     /// A job in this state of the cable. That its bytes went there and nowhere else is looked at.
-    fn measure(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
+    fn measure(&self, lines: &[&NetLine], way: NetWay) -> anyhow::Result<Measured> {
         let (job, wire) = (lines[0].job, lines[0].wire);
         let held = wire.has_filter() && !way.attaches();
         let _holders = if held { Some(self.hosts.attach(&self.weft, wire.mode())?) } else { None };
         let before = self.cable(held)?;
         ensure!(!held || before.is_native == (wire == Wire::Native), "the XDP program is attached in another way");
         let measured = match job {
-            Job::Short | Job::Long | Job::Collective | Job::Pairs => self.measure_mpi(lines, way),
-            Job::Heat => self.measure_heat(wire, way),
-            Job::Ping(bytes) => self.measure_connection(wire, "pingpong", bytes, way),
-            Job::Stream(bytes) => self.measure_connection(wire, "stream", bytes, way),
+            NetJob::Short | NetJob::Long | NetJob::Collective | NetJob::Pairs => self.measure_mpi(lines, way),
+            NetJob::Heat => self.measure_heat(wire, way),
+            NetJob::Ping(bytes) => self.measure_connection(wire, "pingpong", bytes, way),
+            NetJob::Stream(bytes) => self.measure_connection(wire, "stream", bytes, way),
         }?;
         let crossed = self.cable(held)?.received.saturating_sub(before.received);
         let least = measured.least_bytes;
@@ -124,7 +124,7 @@ impl Bench {
         }
     }
 
-    fn measure_mpi(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
+    fn measure_mpi(&self, lines: &[&NetLine], way: NetWay) -> anyhow::Result<Measured> {
         let compiled = self.compiled(way)?;
         let mut command = self.launch(lines[0].wire, way)?;
         command.arg(&compiled.bench);
@@ -143,7 +143,7 @@ impl Bench {
         if let Some(text) = &output.library {
             compiled.library.check_loaded(text)?;
         }
-        let sample = |line: &&Line| {
+        let sample = |line: &&NetLine| {
             let sample = parse::sample(&output.figures, &line.spec, line.unit.symbol());
             sample.with_context(|| format!("no figure for {}", line.id))
         };
@@ -154,7 +154,7 @@ impl Bench {
         })
     }
 
-    fn launch(&self, wire: Wire, way: Way) -> anyhow::Result<Command> {
+    fn launch(&self, wire: Wire, way: NetWay) -> anyhow::Result<Command> {
         let mut command = way.launch(&self.compiled(way)?.library, &self.hosts);
         command.env(MODE_VARIABLE, wire.mode());
         // What a launcher leaves that is killed goes with ours.
@@ -162,7 +162,7 @@ impl Bench {
         Ok(command)
     }
 
-    fn measure_heat(&self, wire: Wire, way: Way) -> anyhow::Result<Measured> {
+    fn measure_heat(&self, wire: Wire, way: NetWay) -> anyhow::Result<Measured> {
         let program = self.compiled(way)?.heat.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
         let steps = (HEAT_STEPS * self.seconds).ceil().max(20.0);
         let mut command = self.launch(wire, way)?;
@@ -174,13 +174,13 @@ impl Bench {
         Ok(Measured { samples, least_bytes: HALF_PLATE, loaded: None })
     }
 
-    fn measure_connection(&self, wire: Wire, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
-        let wait = if way == Way::PolledTcp { "spin" } else { "block" };
-        let there = format!("tcp@{}@/run/netns/{}", Hosts::address(1), self.hosts.name(1));
-        let is_ours = matches!(way, Way::WeftSock | Way::WeftSockLane);
+    fn measure_connection(&self, wire: Wire, what: &str, bytes: u64, way: NetWay) -> anyhow::Result<Measured> {
+        let wait = if way == NetWay::PolledTcp { "spin" } else { "block" };
+        let there = format!("tcp@{}@/run/netns/{}", BenchHosts::address(1), self.hosts.name(1));
+        let is_ours = matches!(way, NetWay::WeftSock | NetWay::WeftSockLane);
         let program = if is_ours { &self.weft } else { &self.pairs };
         let mut command = self.hosts.command(0, program);
-        let by_lane = way == Way::WeftSockLane;
+        let by_lane = way == NetWay::WeftSockLane;
         let meet = || self.hosts.meet_by_lanes(&self.weft, self.folder.path(), wire.mode());
         let _meeting = if by_lane { Some(meet()?) } else { None };
         if is_ours {
@@ -212,14 +212,14 @@ impl Bench {
     }
 }
 
-fn cpus(machine: &Machine) -> [usize; 2] {
+fn cpus(machine: &MeasuredMachine) -> [usize; 2] {
     [machine.cpus_used.first(), machine.cpus_used.last()].map(|cpu| cpu.copied().unwrap_or(0))
 }
 
 /// Weft says what it could not do as it was asked to, such as past the kernel. Launchers of others like to talk.
-fn check_quiet(way: Way, stderr: &str) -> anyhow::Result<()> {
+fn check_quiet(way: NetWay, stderr: &str) -> anyhow::Result<()> {
     match stderr.trim() {
-        said if way.library() == Some(Name::Weft) && !said.is_empty() => bail!("it said: {said}"),
+        said if way.library() == Some(LibraryName::Weft) && !said.is_empty() => bail!("it said: {said}"),
         _ => Ok(()),
     }
 }
@@ -245,32 +245,32 @@ fn speed_up(table: &str) -> anyhow::Result<f64> {
 }
 
 /// A run under way.
-struct Run {
-    bench: Bench,
+struct NetRun {
+    bench: NetBench,
     turns: u32,
-    lines: Vec<(Line, Samples)>,
-    loaded: HashMap<Name, String>,
+    lines: Vec<(NetLine, Samples)>,
+    loaded: HashMap<LibraryName, String>,
     failures: Vec<String>,
     /// What failed once is not tried again: the first line of a job, and who.
-    given_up: HashSet<(String, Way)>,
+    given_up: HashSet<(String, NetWay)>,
     bar: ProgressBar,
 }
 
 /// Measures every line that is wanted.
-pub fn run(args: &NetArgs) -> anyhow::Result<Report> {
+pub fn run(args: &NetArgs) -> anyhow::Result<NetReport> {
     let start = Instant::now();
     let lines = select(args.lines(), &args.only)?;
-    let machine = Machine::look();
+    let machine = MeasuredMachine::look();
     let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
     let all_cpus = if args.hosts.is_some() { &machine.cpus_used[..] } else { &cpus(&machine) };
-    let hosts = Hosts::up(folder.path(), args.hosts, all_cpus)?;
+    let hosts = BenchHosts::up(folder.path(), args.hosts, all_cpus)?;
     limits::compile(folder.path())?;
     let mut left_out = Vec::new();
     let libraries = libraries(args, folder.path(), &mut left_out)?;
-    let weft = libraries.get(&Name::Weft).context("Weft cannot take part")?.library.prefix.join("bin/weft");
+    let weft = libraries.get(&LibraryName::Weft).context("Weft cannot take part")?.library.prefix.join("bin/weft");
     let pairs = compile_pairs(folder.path())?;
-    let bench = Bench { hosts, machine, seconds: args.line_seconds(), libraries, weft, pairs, folder };
-    let mut run = Run {
+    let bench = NetBench { hosts, machine, seconds: args.line_seconds(), libraries, weft, pairs, folder };
+    let mut run = NetRun {
         bench,
         turns: args.turns(),
         lines: lines.into_iter().map(|line| (line, Samples::new())).collect(),
@@ -289,20 +289,24 @@ pub fn run(args: &NetArgs) -> anyhow::Result<Report> {
 }
 
 /// The lines that match a pattern, all without one.
-fn select(all: Vec<Line>, patterns: &[String]) -> anyhow::Result<Vec<Line>> {
+fn select(all: Vec<NetLine>, patterns: &[String]) -> anyhow::Result<Vec<NetLine>> {
     for pattern in patterns {
         let known = all.iter().any(|line| crate::lines::matches(pattern, &line.id));
         ensure!(known, "--only {pattern}: no line has such a name; --list shows them all");
     }
-    let wanted = |line: &Line| patterns.is_empty() || patterns.iter().any(|p| crate::lines::matches(p, &line.id));
+    let wanted = |line: &NetLine| patterns.is_empty() || patterns.iter().any(|p| crate::lines::matches(p, &line.id));
     Ok(all.into_iter().filter(wanted).collect())
 }
 
 /// Weft and, if wanted, MPICH, with the programs compiled for each.
-fn libraries(args: &NetArgs, folder: &Path, left_out: &mut Vec<LeftOut>) -> anyhow::Result<HashMap<Name, Compiled>> {
+fn libraries(
+    args: &NetArgs,
+    folder: &Path,
+    left_out: &mut Vec<NetLeftOut>,
+) -> anyhow::Result<HashMap<LibraryName, Compiled>> {
     let mut found = HashMap::new();
     let weft = library::find_weft(args.output.weft_prefix.as_deref())?;
-    found.insert(Name::Weft, compile(weft, folder)?);
+    found.insert(LibraryName::Weft, compile(weft, folder)?);
     if args.without_peers {
         return Ok(found);
     }
@@ -310,15 +314,16 @@ fn libraries(args: &NetArgs, folder: &Path, left_out: &mut Vec<LeftOut>) -> anyh
         Some(directory) => std::path::absolute(directory)?,
         None => peers::default_directory()?,
     };
-    let mode = if args.offline { peers::Mode::Offline } else { peers::Mode::Missing };
-    let mpich = peers::provide(Name::Mpich, &directory, mode, false).and_then(|library| compile(library, folder));
+    let mode = if args.offline { peers::InstallMode::Offline } else { peers::InstallMode::Missing };
+    let mpich =
+        peers::provide(LibraryName::Mpich, &directory, mode, false).and_then(|library| compile(library, folder));
     process::check_interrupt()?;
     match mpich {
-        Ok(mpich) => drop(found.insert(Name::Mpich, mpich)),
+        Ok(mpich) => drop(found.insert(LibraryName::Mpich, mpich)),
         Err(error) => {
             let reason = format!("{error:#}");
             eprintln!("MPICH is left out: {reason}");
-            left_out.push(LeftOut { name: Name::Mpich, reason });
+            left_out.push(NetLeftOut { name: LibraryName::Mpich, reason });
         }
     }
     Ok(found)
@@ -353,9 +358,9 @@ fn compile_heat(library: &Library, folder: &Path, program: &Path) -> anyhow::Res
     process::compile(command).context("it needs libpng (Debian: apt-get install libpng-dev)")
 }
 
-impl Run {
+impl NetRun {
     fn samples_of_a_turn(&self) -> u64 {
-        let ways = |lines: &[(Line, Samples)]| lines[0].0.ways.iter().filter(|way| self.bench.has(**way)).count();
+        let ways = |lines: &[(NetLine, Samples)]| lines[0].0.ways.iter().filter(|way| self.bench.has(**way)).count();
         self.lines.chunk_by(|a, b| same_job(&a.0, &b.0)).map(|lines| ways(lines) as u64).sum()
     }
 
@@ -376,7 +381,7 @@ impl Run {
     }
 
     /// One sample for each way of the lines that are `wanted`. Lines of the same job share it.
-    fn turn(&mut self, turn: u32, wanted: impl Fn(&Line) -> bool) -> anyhow::Result<()> {
+    fn turn(&mut self, turn: u32, wanted: impl Fn(&NetLine) -> bool) -> anyhow::Result<()> {
         let mut lines = std::mem::take(&mut self.lines);
         let mut result = Ok(());
         for same in lines.chunk_by_mut(|a, b| same_job(&a.0, &b.0)) {
@@ -390,7 +395,7 @@ impl Run {
     }
 
     /// A job in each way. Only an interrupt ends the run.
-    fn job_turn(&mut self, turn: u32, lines: &mut [&mut (Line, Samples)]) -> anyhow::Result<()> {
+    fn job_turn(&mut self, turn: u32, lines: &mut [&mut (NetLine, Samples)]) -> anyhow::Result<()> {
         let first = lines[0].0.clone();
         for i in 0..first.ways.len() {
             // Nobody is always first.
@@ -419,7 +424,7 @@ impl Run {
         Ok(())
     }
 
-    fn keep(&mut self, lines: &mut [&mut (Line, Samples)], way: Way, measured: Measured) {
+    fn keep(&mut self, lines: &mut [&mut (NetLine, Samples)], way: NetWay, measured: Measured) {
         if let (Some(name), Some(text)) = (way.library(), measured.loaded) {
             self.loaded.entry(name).or_insert(text);
         }
@@ -428,16 +433,16 @@ impl Run {
         }
     }
 
-    fn report(self, left_out: Vec<LeftOut>, turns_taken: u32, start: Instant) -> Report {
+    fn report(self, left_out: Vec<NetLeftOut>, turns_taken: u32, start: Instant) -> NetReport {
         let shortest_ns = state::shortest_ns(self.lines.iter().flat_map(|(_, samples)| samples.values().flatten()));
-        let measured = |way: &Way| self.lines.iter().any(|(_, samples)| samples.contains_key(way));
-        let way = |way: Way| WayReport {
+        let measured = |way: &NetWay| self.lines.iter().any(|(_, samples)| samples.contains_key(way));
+        let way = |way: NetWay| WayReport {
             way,
             title: way.title(),
             version: way.library().and_then(|name| self.loaded.get(&name).cloned()),
             command: way.launch_text(self.bench.hosts.count()),
         };
-        Report {
+        NetReport {
             format: 2,
             hosts: self.bench.hosts.count(),
             command: plan::command_text(),
@@ -446,16 +451,16 @@ impl Run {
             seconds: self.bench.seconds,
             took_s: start.elapsed().as_secs_f64(),
             shortest_line_ns: shortest_ns.is_finite().then_some(shortest_ns),
-            ways: Way::ALL.into_iter().filter(measured).map(way).collect(),
+            ways: NetWay::ALL.into_iter().filter(measured).map(way).collect(),
             left_out,
-            lines: self.lines.iter().map(|(l, s)| LineReport::of(l, s, self.turns, shortest_ns)).collect(),
+            lines: self.lines.iter().map(|(l, s)| NetLineReport::of(l, s, self.turns, shortest_ns)).collect(),
             failures: self.failures,
             machine: self.bench.machine,
         }
     }
 }
 
-fn same_job(a: &Line, b: &Line) -> bool {
+fn same_job(a: &NetLine, b: &NetLine) -> bool {
     a.wire == b.wire && a.job == b.job
 }
 

@@ -1,7 +1,7 @@
 //! The columns: a library with the devices it may use, or the kernel's sockets.
 
-use super::hosts::Hosts;
-use crate::library::{Library, Name};
+use super::hosts::BenchHosts;
+use crate::library::{Library, LibraryName};
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Way {
+    pub enum NetWay {
         WeftXdp = "Weft xdp",
         /// All devices between hosts, the best first.
         WeftAll = "Weft xdp,udp,tcp",
@@ -31,48 +31,48 @@ named! {
     }
 }
 
-impl Way {
+impl NetWay {
     /// Whose MPI this is, if it is MPI.
-    pub fn library(self) -> Option<Name> {
+    pub fn library(self) -> Option<LibraryName> {
         match self {
-            Way::MpichOfi | Way::MpichUcx => Some(Name::Mpich),
-            Way::WeftSock | Way::WeftSockLane | Way::KernelTcp | Way::PolledTcp => None,
-            _ => Some(Name::Weft),
+            NetWay::MpichOfi | NetWay::MpichUcx => Some(LibraryName::Mpich),
+            NetWay::WeftSock | NetWay::WeftSockLane | NetWay::KernelTcp | NetWay::PolledTcp => None,
+            _ => Some(LibraryName::Weft),
         }
     }
 
     /// Whether its job, or its rendezvous, attaches the filter itself, and fails or falls back where another one is attached.
     pub fn attaches(self) -> bool {
-        matches!(self, Way::WeftXdp | Way::WeftAll | Way::WeftAllEncrypted | Way::WeftSockLane)
+        matches!(self, NetWay::WeftXdp | NetWay::WeftAll | NetWay::WeftAllEncrypted | NetWay::WeftSockLane)
     }
 
     fn devices(self) -> &'static str {
         match self {
-            Way::WeftXdp => "xdp",
-            Way::WeftAll | Way::WeftAllEncrypted => "xdp,udp,tcp",
-            Way::WeftUdp => "udp",
-            Way::WeftTcp => "tcp",
+            NetWay::WeftXdp => "xdp",
+            NetWay::WeftAll | NetWay::WeftAllEncrypted => "xdp,udp,tcp",
+            NetWay::WeftUdp => "udp",
+            NetWay::WeftTcp => "tcp",
             _ => "auto",
         }
     }
 
     fn encrypts(self) -> bool {
-        matches!(self, Way::WeftAllEncrypted | Way::WeftEncrypted)
+        matches!(self, NetWay::WeftAllEncrypted | NetWay::WeftEncrypted)
     }
 
     /// What MPICH is told by its environment. UCX would find the shared memory of the two namespaces, which are one
     /// machine, and libfabric might.
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Way::MpichOfi => &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")],
-            Way::MpichUcx => &[("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")],
+            NetWay::MpichOfi => &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")],
+            NetWay::MpichUcx => &[("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")],
             _ => &[],
         }
     }
 
     /// The launcher with everything up to the program, a rank on each host.
-    pub fn launch(self, library: &Library, hosts: &Hosts) -> Command {
-        if library.name == Name::Weft {
+    pub fn launch(self, library: &Library, hosts: &BenchHosts) -> Command {
+        if library.name == LibraryName::Weft {
             let mut command = launch_between(library, hosts, self.devices(), &hosts.names());
             command.args(self.encrypts().then_some("--encrypt"));
             return command;
@@ -97,7 +97,7 @@ impl Way {
     pub fn launch_text(self, hosts: usize) -> String {
         let names = if hosts == 2 { "HOST,HOST" } else { "HOST,..." };
         match self.library() {
-            Some(Name::Weft) => {
+            Some(LibraryName::Weft) => {
                 let encrypt = if self.encrypts() { " --encrypt" } else { "" };
                 format!("weft run --device {}{encrypt} --hosts {names}", self.devices())
             }
@@ -105,15 +105,15 @@ impl Way {
                 let settings = self.settings().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
                 format!("{settings}mpiexec -hosts {names} -n {hosts}")
             }
-            None if self == Way::WeftSock => "the same under weft sock".into(),
-            None if self == Way::WeftSockLane => "the same with `weft rendezvous --lanes` on both hosts".into(),
+            None if self == NetWay::WeftSock => "the same under weft sock".into(),
+            None if self == NetWay::WeftSockLane => "the same with `weft rendezvous --lanes` on both hosts".into(),
             None => "two processes with a connection".into(),
         }
     }
 }
 
 /// Our launcher with everything up to the program: ranks on these hosts, and these devices.
-pub fn launch_between(library: &Library, hosts: &Hosts, devices: &str, places: &str) -> Command {
+pub fn launch_between(library: &Library, hosts: &BenchHosts, devices: &str, places: &str) -> Command {
     let mut command = library.command("weft");
     command.args(["run", "--device", devices, "--hosts", places, "--launch"]);
     command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));

@@ -3,10 +3,10 @@
 mod programs;
 
 use super::SockArgs;
-use super::lines::{self, Job, Line, Way};
-use super::report::{LineReport, Report, Samples};
+use super::lines::{self, SockJob, SockLine, SockWay};
+use super::report::{Samples, SockLineReport, SockReport};
 use crate::format::Unit;
-use crate::machine::Machine;
+use crate::machine::MeasuredMachine;
 use crate::state::{self, Sample};
 use crate::{limits, process, progress};
 use anyhow::{Context, bail};
@@ -27,10 +27,10 @@ const SHORTEST_S: f64 = 0.1;
 const RENDEZVOUS_IDLE: &str = "20";
 
 /// What all jobs of a run need.
-pub struct Bench {
+pub struct SockBench {
     /// The pair program.
     pub pairs: PathBuf,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     pub seconds: f64,
     /// `weft`, `None` when the kernel is measured alone.
     weft: Option<PathBuf>,
@@ -43,11 +43,11 @@ struct Printed {
     text: String,
 }
 
-impl Bench {
+impl SockBench {
     /// The beginning of a command that runs `program` in this way.
-    pub fn words(&self, way: Way, program: &Path) -> Vec<std::ffi::OsString> {
+    pub fn words(&self, way: SockWay, program: &Path) -> Vec<std::ffi::OsString> {
         let mut words = Vec::new();
-        if let (Way::Weft, Some(weft)) = (way, &self.weft) {
+        if let (SockWay::Weft, Some(weft)) = (way, &self.weft) {
             words.extend([weft.into(), "sock".into(), "--".into()]);
         }
         words.push(program.into());
@@ -60,13 +60,13 @@ impl Bench {
         [cpu(self.machine.cpus_used.first()), cpu(self.machine.cpus_used.last())]
     }
 
-    fn has(&self, way: Way) -> bool {
-        way != Way::Weft || self.weft.is_some()
+    fn has(&self, way: SockWay) -> bool {
+        way != SockWay::Weft || self.weft.is_some()
     }
 
-    fn measure(&self, job: Job, way: Way) -> anyhow::Result<Printed> {
+    fn measure(&self, job: SockJob, way: SockWay) -> anyhow::Result<Printed> {
         match job {
-            Job::Pair { what, wait, bytes } => {
+            SockJob::Pair { what, wait, bytes } => {
                 let seconds = (self.seconds / f64::from(job.pieces())).max(SHORTEST_S.min(self.seconds));
                 self.measure_pair(way, [what, wait], bytes, seconds)
             }
@@ -76,9 +76,9 @@ impl Bench {
         }
     }
 
-    fn measure_pair(&self, way: Way, [what, wait]: [&str; 2], bytes: u64, seconds: f64) -> anyhow::Result<Printed> {
-        let wait = if way == Way::Polled { "spin" } else { wait };
-        let family = if way == Way::Unix { "unix" } else { "tcp" };
+    fn measure_pair(&self, way: SockWay, [what, wait]: [&str; 2], bytes: u64, seconds: f64) -> anyhow::Result<Printed> {
+        let wait = if way == SockWay::Polled { "spin" } else { wait };
+        let family = if way == SockWay::Unix { "unix" } else { "tcp" };
         let words = self.words(way, &self.pairs);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args([what, wait, family, &bytes.to_string(), &seconds.to_string()]);
@@ -95,14 +95,14 @@ impl Bench {
 }
 
 /// The sample of a line in what its job printed.
-fn sample(line: &Line, printed: &Printed) -> anyhow::Result<Sample> {
+fn sample(line: &SockLine, printed: &Printed) -> anyhow::Result<Sample> {
     let value = match printed.rate {
         Some(rate) => rate,
         None => figure(&printed.text, line.figure)?,
     };
     // A stream is measured in bytes, and may be shown in calls.
     let value = match line.job {
-        Job::Pair { what: "stream", bytes, .. } if line.unit == Unit::PerSecond => value / bytes as f64,
+        SockJob::Pair { what: "stream", bytes, .. } if line.unit == Unit::PerSecond => value / bytes as f64,
         _ => value,
     };
     if !line.job.is_between_cores() {
@@ -121,28 +121,28 @@ pub fn figure(stdout: &str, name: &str) -> anyhow::Result<f64> {
 }
 
 /// A run under way.
-struct Run {
-    bench: Bench,
+struct SockRun {
+    bench: SockBench,
     turns: u32,
-    lines: Vec<(Line, Samples)>,
+    lines: Vec<(SockLine, Samples)>,
     failures: Vec<String>,
     bar: ProgressBar,
 }
 
 /// Measures every line that is wanted.
-pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
+pub fn run(args: &SockArgs) -> anyhow::Result<SockReport> {
     let start = Instant::now();
-    let wanted: Vec<Line> = lines::all().into_iter().filter(|line| args.wants(line.id)).collect();
+    let wanted: Vec<SockLine> = lines::all().into_iter().filter(|line| args.wants(line.id)).collect();
     if wanted.is_empty() {
         bail!("no line begins with {}; --list shows them all", args.only.join(" or "));
     }
     let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
     let limits = limits::compile(folder.path())?;
-    let bench = Bench {
+    let bench = SockBench {
         pairs: compile(folder.path())?,
         programs: Programs::look(folder.path())?,
         seconds: args.line_seconds(),
-        machine: Machine::look(),
+        machine: MeasuredMachine::look(),
         weft: if args.kernel_only { None } else { Some(weft(args)?) },
     };
     let (mut lines, mut left_out) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
             None => lines.push((line, Samples::new())),
         }
     }
-    let mut run = Run { bench, turns: args.turns(), lines, failures: Vec::new(), bar: ProgressBar::hidden() };
+    let mut run = SockRun { bench, turns: args.turns(), lines, failures: Vec::new(), bar: ProgressBar::hidden() };
     run.bar = progress::bar(run.samples_expected() as u64);
     let mut cache_line = limits::all();
     for turn in 0..run.turns {
@@ -163,10 +163,10 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
     let turns_taken = run.more_turns(args.quick, start)?;
     run.bar.finish_and_clear();
     let shortest_ns = state::shortest_ns(run.lines.iter().flat_map(|(_, samples)| samples.values().flatten()));
-    let report = |(line, samples): &(Line, Samples)| LineReport::of(line, samples, run.turns, shortest_ns);
-    let mut lines: Vec<LineReport> = run.lines.iter().map(report).collect();
-    lines.extend(left_out.iter().map(|(line, package)| LineReport::left_out(line, package)));
-    Ok(Report {
+    let report = |(line, samples): &(SockLine, Samples)| SockLineReport::of(line, samples, run.turns, shortest_ns);
+    let mut lines: Vec<SockLineReport> = run.lines.iter().map(report).collect();
+    lines.extend(left_out.iter().map(|(line, package)| SockLineReport::left_out(line, package)));
+    Ok(SockReport {
         turns: run.turns,
         turns_taken,
         seconds: run.bench.seconds,
@@ -179,15 +179,15 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
     })
 }
 
-impl Run {
+impl SockRun {
     /// Before the first job needs it, and outside of all jobs: a job that started it would be waited for until it ends.
     fn start_rendezvous(&self) -> anyhow::Result<()> {
         self.bench.weft.as_deref().map_or(Ok(()), start_rendezvous)
     }
 
     fn samples_expected(&self) -> usize {
-        let ways = |line: &Line| line.ways.iter().filter(|way| self.bench.has(**way)).count();
-        let turns = |line: &Line| if line.job.is_once() { 1 } else { (self.turns * line.job.pieces()) as usize };
+        let ways = |line: &SockLine| line.ways.iter().filter(|way| self.bench.has(**way)).count();
+        let turns = |line: &SockLine| if line.job.is_once() { 1 } else { (self.turns * line.job.pieces()) as usize };
         self.lines.iter().map(|(line, _)| ways(line) * turns(line)).sum()
     }
 
@@ -208,7 +208,7 @@ impl Run {
     }
 
     /// One sample for each way of the lines that are `wanted`. Lines of the same job share it.
-    fn turn(&mut self, turn: u32, wanted: impl Fn(&Line, &Samples) -> bool) -> anyhow::Result<()> {
+    fn turn(&mut self, turn: u32, wanted: impl Fn(&SockLine, &Samples) -> bool) -> anyhow::Result<()> {
         let mut lines = std::mem::take(&mut self.lines);
         let mut result = Ok(());
         for same in lines.chunk_by_mut(|(a, _), (b, _)| a.job == b.job) {
@@ -226,7 +226,7 @@ impl Run {
     }
 
     /// A job in each way. What failed once is not tried again; only an interrupt ends the run.
-    fn job_turn(&mut self, turn: u32, lines: &mut [(Line, Samples)]) -> anyhow::Result<()> {
+    fn job_turn(&mut self, turn: u32, lines: &mut [(SockLine, Samples)]) -> anyhow::Result<()> {
         let (ways, title) = (lines[0].0.ways, lines[0].0.title);
         let pieces = lines[0].0.job.pieces() as usize;
         for i in 0..pieces * ways.len() {
@@ -248,7 +248,7 @@ impl Run {
         Ok(())
     }
 
-    fn take_samples(&self, lines: &mut [(Line, Samples)], way: Way) -> anyhow::Result<()> {
+    fn take_samples(&self, lines: &mut [(SockLine, Samples)], way: SockWay) -> anyhow::Result<()> {
         let printed = self.bench.measure(lines[0].0.job, way)?;
         for (line, samples) in lines {
             samples.entry(way).or_default().push(sample(line, &printed)?);
@@ -269,7 +269,7 @@ pub fn start_rendezvous(weft: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_settled(line: &Line, samples: &Samples, turns: u32) -> bool {
+fn is_settled(line: &SockLine, samples: &Samples, turns: u32) -> bool {
     let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
     !line.job.is_between_cores() || state::settled(&all, turns)
 }
@@ -312,18 +312,18 @@ mod tests {
     fn the_pair_program_measures_every_way_on_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
         limits::compile(folder.path()).unwrap();
-        let bench = Bench {
+        let bench = SockBench {
             pairs: compile(folder.path()).unwrap(),
             programs: Programs::look(folder.path()).unwrap(),
-            machine: Machine::look(),
+            machine: MeasuredMachine::look(),
             seconds: 0.02,
             weft: None,
         };
-        for mut line in lines::all().into_iter().filter(|line| matches!(line.job, Job::Pair { .. })) {
-            if let Job::Pair { what: "idle" | "talked", bytes, .. } = &mut line.job {
+        for mut line in lines::all().into_iter().filter(|line| matches!(line.job, SockJob::Pair { .. })) {
+            if let SockJob::Pair { what: "idle" | "talked", bytes, .. } = &mut line.job {
                 *bytes = 50;
             }
-            for way in line.ways.iter().filter(|way| **way != Way::Weft) {
+            for way in line.ways.iter().filter(|way| **way != SockWay::Weft) {
                 let sample = bench.measure(line.job, *way).and_then(|printed| sample(&line, &printed));
                 let sample = sample.unwrap_or_else(|error| panic!("{} {way:?}: {error:#}", line.id));
                 assert!(sample.value > 0.0 || line.job.is_once(), "{} {way:?}: {sample:?}", line.id);

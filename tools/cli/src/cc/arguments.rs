@@ -93,14 +93,14 @@ const CHOICES: [&str; 3] = ["-cc=", "-cxx=", "-fc="];
 
 /// Which ABI a program is compiled for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Abi {
+pub enum TargetAbi {
     /// MPI 5.0, chapter 20.
     #[default]
     Standard,
     Mpich,
 }
 
-impl Abi {
+impl TargetAbi {
     /// # Errors
     /// It is no name of one.
     fn named(name: &str) -> Result<Self, String> {
@@ -122,21 +122,21 @@ impl Abi {
 
 /// The user's arguments, read.
 #[derive(Debug, Default)]
-pub struct Arguments {
+pub struct CompilerCall {
     /// What goes to the compiler.
     pub passed: Vec<OsString>,
     pub question: Option<Question>,
     /// From `-cc=NAME`, `-cxx=NAME` or `-fc=NAME`.
     pub compiler: Option<OsString>,
     /// From `--abi NAME` or `--abi=NAME`.
-    pub abi: Abi,
+    pub abi: TargetAbi,
     /// Why an argument of ours is refused.
     pub refused: Option<String>,
     inputs: bool,
     stops_early: bool,
 }
 
-impl Arguments {
+impl CompilerCall {
     pub fn read(args: &[OsString]) -> Self {
         let mut read = Self::default();
         let mut value_follows = false;
@@ -160,7 +160,7 @@ impl Arguments {
     }
 
     fn choose(&mut self, abi: &str) {
-        match Abi::named(abi) {
+        match TargetAbi::named(abi) {
             Ok(abi) => self.abi = abi,
             Err(refused) => self.refused = Some(refused),
         }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::arguments::Arguments;
+use super::arguments::CompilerCall;
 
 /// Names under which other MPI libraries are linked.
 const LIBRARIES: &[&str] = &[
@@ -27,7 +27,7 @@ const LIBRARIES: &[&str] = &[
 const FILES: &[&str] = &["libmpi_abi.so", "libmpi_abi.so.0", "libmpi_abi.so.1", "libmpi.so", "libmpich.so"];
 
 /// One line per sign, without the name of the command.
-pub fn warnings(arguments: &Arguments, prefix: &Path) -> Vec<String> {
+pub fn warnings(arguments: &CompilerCall, prefix: &Path) -> Vec<String> {
     if !arguments.links() {
         return Vec::new();
     }
@@ -38,7 +38,7 @@ pub fn warnings(arguments: &Arguments, prefix: &Path) -> Vec<String> {
 }
 
 /// The arguments with those for the linker (`-Wl,a,b` and `-Xlinker a`) taken apart into words.
-fn linker_words(arguments: &Arguments) -> Vec<&OsStr> {
+fn linker_words(arguments: &CompilerCall) -> Vec<&OsStr> {
     let mut words = Vec::new();
     for argument in &arguments.passed {
         match argument.as_bytes().strip_prefix(b"-Wl,") {

@@ -15,13 +15,13 @@ use anyhow::{Context, Result, bail};
 /// The source, in the folder of headers.
 const SOURCE: &str = "include/fortran/weft_mpi.f90";
 
-struct Source {
+struct FortranSource {
     path: PathBuf,
     /// The files that a compiler makes of it.
     files: Vec<String>,
 }
 
-impl Source {
+impl FortranSource {
     fn new(path: PathBuf, text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let names = text.lines().filter_map(|line| line.strip_prefix("module "));
@@ -42,7 +42,7 @@ pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
     let version = version(compiler)?;
     let path = prefix.join(SOURCE);
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (name, source) = (folder_name(&version, &text), Source::new(path, &text));
+    let (name, source) = (folder_name(&version, &text), FortranSource::new(path, &text));
     let places = [Some(prefix.join("include/fortran")), cache()];
     let places: Vec<PathBuf> = places.into_iter().flatten().map(|place| place.join(&name)).collect();
     found_or_made(&places, &source, compiler).or_else(|why| {
@@ -54,7 +54,7 @@ pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
 }
 
 /// The first of the places that has the modules, or else the first where they can be made.
-fn found_or_made(places: &[PathBuf], source: &Source, compiler: &[OsString]) -> Result<PathBuf> {
+fn found_or_made(places: &[PathBuf], source: &FortranSource, compiler: &[OsString]) -> Result<PathBuf> {
     if let Some(made) = places.iter().find(|place| source.is_made_in(place)) {
         return Ok(made.clone());
     }
@@ -144,7 +144,7 @@ fn fresh_name(place: &Path) -> PathBuf {
 
 /// Makes the modules beside their place and renames them there, so that whoever finds one finds all of it. A folder that is
 /// there and has lost some gets all of them again, one by one: somebody may be reading them.
-fn make(place: &Path, source: &Source, compiler: &[OsString]) -> Result<()> {
+fn make(place: &Path, source: &FortranSource, compiler: &[OsString]) -> Result<()> {
     let fresh = fresh_name(place);
     fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;
     let made = compile(&fresh, &source.path, compiler);
@@ -238,7 +238,7 @@ mod tests {
         let here = env::current_dir().expect("there is one");
         let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
         let relative = up.join(compiler.strip_prefix("/").expect("absolute")).into_os_string();
-        let source = Source::new("source.f90".into(), b"module mpi_f08\n");
+        let source = FortranSource::new("source.f90".into(), b"module mpi_f08\n");
         make(&place, &source, &[relative, "-c".into(), script.into()]).expect("made");
         assert!(place.join("mpi_f08.mod").exists());
         let left = fs::read_dir(folder.path()).expect("a folder").count();
@@ -249,7 +249,7 @@ mod tests {
     fn a_folder_that_has_lost_some_modules_gets_them_again() {
         let folder = tempfile::TempDir::new().expect("there is room for a folder");
         let place = folder.path().join("made");
-        let source = Source::new("source.f90".into(), b"! Interfaces\nmodule one\nend module one\nmodule two\n");
+        let source = FortranSource::new("source.f90".into(), b"! Interfaces\nmodule one\nend module one\nmodule two\n");
         assert_eq!(source.files, ["one.mod", "two.mod"]);
         let script = "touch \"$2/one.mod\" \"$2/two.mod\"";
         let compiler = ["/bin/sh".into(), "-c".into(), script.into()];

@@ -19,7 +19,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use arguments::{Abi, Arguments, Question};
+use arguments::{CompilerCall, Question, TargetAbi};
 pub use prefix::prefix;
 
 /// What the manual says of both commands.
@@ -108,14 +108,14 @@ impl Language {
 /// No installation around this command, or the compiler cannot be started.
 pub fn run(args: &[OsString], language: Language) -> Result<i32> {
     let prefix = prefix()?;
-    let arguments = Arguments::read(args);
+    let arguments = CompilerCall::read(args);
     let compiler = arguments.compiler.clone().or_else(|| std::env::var_os(language.variable()));
     if let Some(refused) = arguments.refused {
         bail!("{refused}");
     }
     let mut flags = Flags::new(&prefix, compiler.as_deref(), language, arguments.abi);
     if language == Language::Fortran {
-        if arguments.abi == Abi::Mpich {
+        if arguments.abi == TargetAbi::Mpich {
             bail!("--abi mpich is for C and C++; Fortran programs are compiled for the standard ABI");
         }
         if arguments.question.is_some() || arguments.has_input() {
@@ -142,7 +142,7 @@ struct Flags {
     compiler: Vec<OsString>,
     include: OsString,
     library: OsString,
-    abi: Abi,
+    abi: TargetAbi,
     language: Language,
     /// The folder of the modules of Fortran.
     modules: Option<OsString>,
@@ -150,15 +150,15 @@ struct Flags {
 
 impl Flags {
     /// `compiler` may be several words, as in `ccache gcc`.
-    fn new(prefix: &Path, compiler: Option<&OsStr>, language: Language, abi: Abi) -> Self {
+    fn new(prefix: &Path, compiler: Option<&OsStr>, language: Language, abi: TargetAbi) -> Self {
         let words = compiler.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
         let mut compiler: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
         if compiler.is_empty() {
             compiler.push(language.default_compiler().into());
         }
         let include = match abi {
-            Abi::Standard => prefix.join("include"),
-            Abi::Mpich => prefix.join("include/mpich"),
+            TargetAbi::Standard => prefix.join("include"),
+            TargetAbi::Mpich => prefix.join("include/mpich"),
         };
         Self { compiler, include: include.into(), library: prefix.join("lib").into(), abi, language, modules: None }
     }
@@ -193,7 +193,7 @@ impl Flags {
     /// take such a line to pieces.
     fn conversions(&self) -> Vec<OsString> {
         match (self.language, self.abi) {
-            (Language::C | Language::Cxx, Abi::Standard) => {
+            (Language::C | Language::Cxx, TargetAbi::Standard) => {
                 ["-Wl,--push-state,--as-needed", "-lweft_mpifort", "-Wl,--pop-state"].map(OsString::from).into()
             }
             _ => Vec::new(),
@@ -206,7 +206,7 @@ impl Flags {
     }
 
     /// The whole command line.
-    fn line(&self, arguments: &Arguments) -> Vec<OsString> {
+    fn line(&self, arguments: &CompilerCall) -> Vec<OsString> {
         let mut line = self.compiler.clone();
         if arguments.has_input() {
             line.extend(self.compile());
@@ -219,7 +219,7 @@ impl Flags {
         line
     }
 
-    fn answer(&self, question: Question, arguments: &Arguments) -> String {
+    fn answer(&self, question: Question, arguments: &CompilerCall) -> String {
         match question {
             Question::Line if arguments.passed.is_empty() => self.whole(&[self.compile(), self.link()]),
             Question::Line => shell_words(&self.line(arguments)),

@@ -7,7 +7,7 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 fn line(text: &str) -> String {
-    let arguments = Arguments::read(&words(text));
+    let arguments = CompilerCall::read(&words(text));
     let flags = Flags::new(Path::new("/opt/weft"), None, Language::C, arguments.abi);
     shell_words(&flags.line(&arguments))
 }
@@ -47,9 +47,9 @@ fn the_value_of_an_option_is_neither_input_nor_switch() {
 
 #[test]
 fn questions_are_answered_as_build_systems_expect() {
-    let flags = Flags::new(Path::new("/opt/weft"), Some(OsStr::new("ccache gcc")), Language::C, Abi::Standard);
+    let flags = Flags::new(Path::new("/opt/weft"), Some(OsStr::new("ccache gcc")), Language::C, TargetAbi::Standard);
     let answer = |text: &str| {
-        let arguments = Arguments::read(&words(text));
+        let arguments = CompilerCall::read(&words(text));
         flags.answer(arguments.question.expect("a question"), &arguments)
     };
     assert_eq!(answer("-show"), format!("ccache gcc {INCLUDE} {LINK}"));
@@ -65,9 +65,12 @@ fn questions_are_answered_as_build_systems_expect() {
 
 #[test]
 fn the_compiler_can_be_chosen() {
-    assert_eq!(Arguments::read(&words("-cc=clang a.c")).compiler, Some("clang".into()));
-    assert_eq!(Arguments::read(&words("-cc=clang a.c")).passed, words("a.c"));
-    assert_eq!(Flags::new(Path::new("/"), Some(OsStr::new(" ")), Language::Cxx, Abi::Standard).compiler, words("c++"));
+    assert_eq!(CompilerCall::read(&words("-cc=clang a.c")).compiler, Some("clang".into()));
+    assert_eq!(CompilerCall::read(&words("-cc=clang a.c")).passed, words("a.c"));
+    assert_eq!(
+        Flags::new(Path::new("/"), Some(OsStr::new(" ")), Language::Cxx, TargetAbi::Standard).compiler,
+        words("c++")
+    );
 }
 
 #[test]
@@ -78,15 +81,15 @@ fn another_abi_has_another_header_and_library() {
     }
     assert_eq!(line("--abi standard a.c"), format!("cc {INCLUDE} a.c {LINKED}"));
     assert_eq!(line("-o --abi a.c"), format!("cc {INCLUDE} -o --abi a.c {LINKED}"), "the value of another option");
-    let refused = |text: &str| Arguments::read(&words(text)).refused;
+    let refused = |text: &str| CompilerCall::read(&words(text)).refused;
     assert_eq!(refused("--abi=openmpi a.c").as_deref(), Some("--abi openmpi is not known; standard and mpich are"));
     assert!(refused("a.c --abi").is_some() && refused("--abi mpich").is_none());
 }
 
 #[test]
 fn fortran_has_modules_and_a_library_of_its_own() {
-    let arguments = Arguments::read(&words("-O2 a.f90 -J mods"));
-    let mut flags = Flags::new(Path::new("/opt/weft"), None, Language::Fortran, Abi::Standard);
+    let arguments = CompilerCall::read(&words("-O2 a.f90 -J mods"));
+    let mut flags = Flags::new(Path::new("/opt/weft"), None, Language::Fortran, TargetAbi::Standard);
     flags.modules = Some("/cache/gfortran-12".into());
     let before = format!("{INCLUDE} -I/cache/gfortran-12 -fallow-argument-mismatch");
     let libraries = "-Wl,--push-state,--no-as-needed -lweft_mpifort -lmpi_abi -Wl,--pop-state";
@@ -122,7 +125,7 @@ fn another_mpi_library_is_noticed() {
     let folder = other.path().display();
     let own = ours.path().join("lib");
     let own = own.display();
-    let count = |text: &str| foreign::warnings(&Arguments::read(&words(text)), ours.path()).len();
+    let count = |text: &str| foreign::warnings(&CompilerCall::read(&words(text)), ours.path()).len();
     for text in [
         "a.c -lmpi".to_owned(),
         "a.c -l mpich".to_owned(),

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
-use weft_cluster::hosts::{Host, parse_list};
+use weft_cluster::hosts::{SlotHost, parse_list};
 use weft_database::Cluster;
 
 fn slip(what: String) -> Slips {
@@ -25,7 +25,7 @@ pub fn init(given: InitArguments) -> Result<i32, Slips> {
     }
     let mut members = parse_list(&given.hosts.join(",")).map_err(|error| slip(error.to_string()))?;
     let launch = given.launch.clone().map_or_else(launch_of_environment, Ok)?;
-    let says_slots = |host: &Host| {
+    let says_slots = |host: &SlotHost| {
         given.hosts.iter().any(|word| word.split(',').any(|word| word == format!("{}:{}", host.name, host.slots)))
     };
     let unknown: Vec<String> = members.iter().filter(|host| !says_slots(host)).map(|host| host.name.clone()).collect();

@@ -7,7 +7,7 @@ use super::file::{self, ClusterFile, Slips};
 use super::known::warn_of_unknown;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use weft_cluster::hosts::Host;
+use weft_cluster::hosts::SlotHost;
 use weft_database::{Cluster, Reservation, read_time, show_moment, show_time};
 
 #[derive(clap::Args)]
@@ -108,7 +108,7 @@ fn wanted(given: &ReserveArguments, name: &str, cluster: &Cluster, now: u64) -> 
     let names = || partition.hosts.iter().map(|host| host.name.clone()).collect();
     // The file says what a member has; here it is named only.
     let named = if given.slots.is_some() { Vec::new() } else { given.members.clone().unwrap_or_else(names) };
-    let hosts = named.into_iter().map(|name| Host { name, slots: 0 }).collect();
+    let hosts = named.into_iter().map(|name| SlotHost { name, slots: 0 }).collect();
     let (name, partition, users) = (name.to_owned(), partition.name.clone(), given.users.clone());
     Ok(Reservation { name, partition, slots: given.slots, hosts, from, until, users })
 }
@@ -140,7 +140,7 @@ fn moment(option: &str, text: &str, now: u64) -> Result<u64, String> {
 
 /// The reservations of a cluster, those that are over included.
 pub fn as_json(cluster: &Cluster) -> serde_json::Value {
-    let host = |host: &Host| serde_json::json!({ "name": host.name, "slots": host.slots });
+    let host = |host: &SlotHost| serde_json::json!({ "name": host.name, "slots": host.slots });
     let one = |one: &Reservation| {
         serde_json::json!({
             "name": one.name, "partition": one.partition, "from": one.from, "until": one.until, "users": one.users,

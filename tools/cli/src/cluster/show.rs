@@ -2,7 +2,7 @@
 
 use super::file::{self, ClusterFile, Slips};
 use crate::counted::counted;
-use weft_cluster::hosts::Host;
+use weft_cluster::hosts::SlotHost;
 use weft_database::{Cluster, Member, Partition, SchedulingPolicy, show_time};
 
 pub fn show(json: bool) -> Result<i32, Slips> {
@@ -61,7 +61,7 @@ fn of_partition(partition: &Partition) -> String {
 }
 
 fn as_json(cluster: &Cluster) -> serde_json::Value {
-    let host = |host: &Host| serde_json::json!({ "name": host.name, "slots": host.slots });
+    let host = |host: &SlotHost| serde_json::json!({ "name": host.name, "slots": host.slots });
     let member = |member: &Member| {
         serde_json::json!({
             "name": member.name, "slots": member.slots, "cores": member.cores, "features": member.features,

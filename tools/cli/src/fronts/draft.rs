@@ -1,28 +1,28 @@
 //! What the options of a front come to, while they are read, and the job that is made of it.
 
-use super::hosts::{self, Listed};
-use super::{Slip, Wish};
+use super::hosts::{self, ListedHosts};
+use super::{FrontWish, Slip};
 use crate::defaults::Defaults;
 use crate::run;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weft_agent::{Destination, Job, JobId, Output, TimeLimit};
-use weft_cluster::hosts::Map;
+use weft_agent::{Destination, Job, JobId, RankOutput, TimeLimit};
+use weft_cluster::hosts::RankMap;
 use weft_cluster::job::{Program, StdinTo, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
 
 /// One of several programs, with what was said for it alone.
 #[derive(Default)]
-pub struct Part {
+pub struct ProgramPart {
     pub program: Program,
     pub ranks: Option<usize>,
-    pub hosts: Option<Listed>,
+    pub hosts: Option<ListedHosts>,
 }
 
-impl Part {
+impl ProgramPart {
     /// Hosts that an option has listed.
-    pub fn add_hosts(&mut self, listed: Listed) -> Result<(), Slip> {
+    pub fn add_hosts(&mut self, listed: ListedHosts) -> Result<(), Slip> {
         self.hosts = Some(listed.behind(self.hosts.take())?);
         Ok(())
     }
@@ -31,15 +31,15 @@ impl Part {
 /// A job in the making.
 pub struct Draft {
     pub front: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<ProgramPart>,
     /// The program whose options are being read.
-    pub part: Part,
+    pub part: ProgramPart,
     /// For all ranks.
     pub environment: Vec<(String, String)>,
     pub bind: Bind,
     /// Cores that a rank needs.
     pub threads: usize,
-    pub map: Map,
+    pub map: RankMap,
     pub per_host: Option<usize>,
     pub oversubscribe: bool,
     /// An option that gives a number of ranks in units that are not known here.
@@ -70,11 +70,11 @@ impl Draft {
         Self {
             front: front.to_owned(),
             parts: Vec::new(),
-            part: Part::default(),
+            part: ProgramPart::default(),
             environment: Vec::new(),
             bind: defaults.bind,
             threads: 1,
-            map: Map::Slot,
+            map: RankMap::Slot,
             per_host: None,
             oversubscribe: false,
             countless: None,
@@ -135,7 +135,7 @@ impl Draft {
 
     /// Each rank has files of its own in a directory.
     pub fn write_files_in(&mut self, directory: &str) {
-        self.streams = Output::files_in(Path::new(directory)).streams;
+        self.streams = RankOutput::files_in(Path::new(directory)).streams;
     }
 
     /// The program, with what follows it.
@@ -146,9 +146,9 @@ impl Draft {
     }
 
     /// The job; or what else was wanted.
-    pub fn finish(mut self) -> Result<Wish, Slip> {
+    pub fn finish(mut self) -> Result<FrontWish, Slip> {
         if let Some(text) = self.text.take() {
-            return Ok(Wish::Text(text));
+            return Ok(FrontWish::Text(text));
         }
         self.count_ranks()?;
         let mut programs: Vec<Program> = self.parts.iter().map(|part| part.program.clone()).collect();
@@ -172,13 +172,13 @@ impl Draft {
         if self.verbose {
             self.notes.iter().for_each(|note| eprintln!("{}: {note}", self.front));
         }
-        Ok(Wish::Job(Box::new(Job {
+        Ok(FrontWish::Job(Box::new(Job {
             front: self.front,
             id: JobId::new(),
             programs,
             bind: self.bind,
             stdin,
-            output: Output { tag: self.tag, streams: self.streams, log: None },
+            output: RankOutput { tag: self.tag, streams: self.streams, log: None },
             timeout: self.timeout.map(TimeLimit::from),
             inherit: Vec::new(),
             hosts,

@@ -3,14 +3,14 @@
 use super::Slip;
 use super::draft::Draft;
 use crate::reach::{are_here, batch, is_here, launch_of_environment};
-use weft_agent::Hosts;
+use weft_agent::LaunchHosts;
 use weft_cluster::allocation::expand;
-use weft_cluster::hosts::{Host, Launch, Map, parse_list, ranks_wanted as ranks_of, spread};
+use weft_cluster::hosts::{Launch, RankMap, SlotHost, parse_list, ranks_wanted as ranks_of, spread};
 
 /// Hosts of one list or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub hosts: Vec<Host>,
+pub struct ListedHosts {
+    pub hosts: Vec<SlotHost>,
     /// Slots were given, for one at least.
     pub counted: bool,
     /// What gave them, for messages.
@@ -18,18 +18,18 @@ pub struct Listed {
 }
 
 /// Reads `a:2,b`. A host that is listed twice has the slots of both.
-pub fn read_list(option: &str, given: &str) -> Result<Listed, Slip> {
+pub fn read_list(option: &str, given: &str) -> Result<ListedHosts, Slip> {
     gather(option, given.split(',').map(|host| host.trim().to_owned()))
 }
 
 /// Reads a list as Slurm writes it, such as `login,node[01-03,7]`.
-pub fn read_node_list(option: &str, given: &str) -> Result<Listed, Slip> {
+pub fn read_node_list(option: &str, given: &str) -> Result<ListedHosts, Slip> {
     let slip = || format!("{option} '{given}' is no list of hosts such as login,node[01-03,7]");
     gather(option, expand(given).ok_or_else(slip)?.into_iter())
 }
 
 /// Reads lines such as `host`, `host:4`, `host slots=4 max_slots=8` or `host cpu=4`, with comments after `#`.
-pub fn read_file(option: &str, file: &str) -> Result<Listed, Slip> {
+pub fn read_file(option: &str, file: &str) -> Result<ListedHosts, Slip> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{option} '{file}' cannot be read: {error}"))?;
     let option = format!("{option} {file}");
     let (mut hosts, mut slips) = (Vec::new(), Vec::new());
@@ -63,8 +63,8 @@ fn host_of(line: &str) -> Result<Option<String>, Slip> {
     parse_list(&host).map(|_| Some(host)).map_err(|error| error.to_string())
 }
 
-fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<Listed, Slip> {
-    let mut listed = Listed { hosts: Vec::new(), counted: false, option: option.to_owned() };
+fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<ListedHosts, Slip> {
+    let mut listed = ListedHosts { hosts: Vec::new(), counted: false, option: option.to_owned() };
     for given in given {
         let hosts = parse_list(&given).map_err(|error| format!("{option}: {error}"))?;
         listed.add(hosts, given.contains(':'));
@@ -72,8 +72,8 @@ fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<Listed, S
     (!listed.hosts.is_empty()).then_some(listed).ok_or_else(|| format!("{option}: no host is listed"))
 }
 
-impl Listed {
-    fn add(&mut self, hosts: Vec<Host>, counted: bool) {
+impl ListedHosts {
+    fn add(&mut self, hosts: Vec<SlotHost>, counted: bool) {
         self.counted |= counted;
         for host in hosts {
             match self.hosts.iter_mut().find(|other| other.name == host.name) {
@@ -117,7 +117,7 @@ impl Listed {
     /// The host of each of so many ranks. Those beyond the slots begin again with the first, unless slots were given.
     fn spread(&self, ranks: usize, draft: &Draft) -> Result<Vec<usize>, Slip> {
         let mut hosts = self.hosts.clone();
-        let map = draft.per_host.map_or(draft.map, Map::PerHost);
+        let map = draft.per_host.map_or(draft.map, RankMap::PerHost);
         let least = draft.per_host.filter(|_| !self.counted || draft.oversubscribe).unwrap_or(0);
         hosts.iter_mut().for_each(|host| host.slots = host.slots.max(least));
         let all = ranks_of(&hosts, map);
@@ -129,7 +129,7 @@ impl Listed {
 }
 
 /// How many ranks a program has that does not say it.
-pub fn ranks_wanted(listed: Option<&Listed>, per_host: Option<usize>) -> usize {
+pub fn ranks_wanted(listed: Option<&ListedHosts>, per_host: Option<usize>) -> usize {
     match (listed, per_host) {
         (Some(listed), Some(count)) if !listed.is_here() => count * listed.hosts.len(),
         (_, Some(count)) => count,
@@ -139,7 +139,7 @@ pub fn ranks_wanted(listed: Option<&Listed>, per_host: Option<usize>) -> usize {
 }
 
 /// What a batch system has given, and how it is reached.
-fn allocated(draft: &Draft) -> Result<Option<(Listed, Launch)>, Slip> {
+fn allocated(draft: &Draft) -> Result<Option<(ListedHosts, Launch)>, Slip> {
     if !draft.defaults.allocation {
         return Ok(None);
     }
@@ -147,12 +147,12 @@ fn allocated(draft: &Draft) -> Result<Option<(Listed, Launch)>, Slip> {
     let Some(found) = batch::allocation().map_err(told)? else { return Ok(None) };
     let option = format!("allocation of {} (WEFT_ALLOCATION=off does without)", found.system);
     let launch = batch::launch(found.system).map_err(|errors| errors.join("; "))?;
-    Ok(Some((Listed { hosts: found.hosts, counted: true, option }, launch)))
+    Ok(Some((ListedHosts { hosts: found.hosts, counted: true, option }, launch)))
 }
 
 /// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's; where
 /// none has one, on what a batch system has given.
-pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
+pub fn of(draft: &Draft) -> Result<Option<LaunchHosts>, Slip> {
     let (first, launch) = match draft.parts.iter().find_map(|part| part.hosts.clone()) {
         Some(first) => (first, launch_of_environment().map_err(|errors| errors.join("; "))?),
         None => match allocated(draft)? {
@@ -160,11 +160,11 @@ pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
             None => return Ok(None),
         },
     };
-    let lists: Vec<&Listed> = draft.parts.iter().map(|part| part.hosts.as_ref().unwrap_or(&first)).collect();
+    let lists: Vec<&ListedHosts> = draft.parts.iter().map(|part| part.hosts.as_ref().unwrap_or(&first)).collect();
     if lists.iter().all(|listed| listed.is_here()) {
         return Ok(None);
     }
-    let mut union: Vec<Host> = Vec::new();
+    let mut union: Vec<SlotHost> = Vec::new();
     for host in lists.iter().flat_map(|listed| &listed.hosts) {
         if !union.iter().any(|other| other.name == host.name) {
             union.push(host.clone());
@@ -182,5 +182,5 @@ pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
         at = end;
     }
     let (patience, tree) = (draft.defaults.launch_timeout, draft.defaults.launch_tree);
-    Ok(Some(Hosts::new(&union, &places, launch, patience, false, tree)))
+    Ok(Some(LaunchHosts::new(&union, &places, launch, patience, false, tree)))
 }

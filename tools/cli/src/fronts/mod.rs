@@ -14,7 +14,7 @@ pub mod srun;
 
 use crate::{EXIT_USAGE, run};
 use clap::Args;
-use options::{Table, Words, Wrong};
+use options::{OptionTable, Words, Wrong};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -22,7 +22,7 @@ use weft_agent::Destination;
 
 /// Whatever stands after the front's name: the options are read by hand, since they have long names behind one dash.
 #[derive(Args)]
-pub struct Arguments {
+pub struct FrontArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }
@@ -31,17 +31,17 @@ pub struct Arguments {
 type Slip = String;
 
 /// What a command line asks for.
-enum Wish {
+enum FrontWish {
     Job(Box<weft_agent::Job>),
     /// A text on standard output.
     Text(String),
 }
 
 /// Runs what was read, and answers the exit code.
-fn start(front: &str, read: Result<Wish, Vec<Slip>>) -> i32 {
+fn start(front: &str, read: Result<FrontWish, Vec<Slip>>) -> i32 {
     match read {
-        Ok(Wish::Job(job)) => run::start(*job),
-        Ok(Wish::Text(text)) => {
+        Ok(FrontWish::Job(job)) => run::start(*job),
+        Ok(FrontWish::Text(text)) => {
             print!("{text}");
             0
         }
@@ -59,10 +59,10 @@ fn version(front: &str) -> String {
 
 /// Reads options up to the program, and answers the slips in them; `apply` says what one option comes to.
 fn read_options<B>(
-    table: &Table<B>,
+    table: &OptionTable<B>,
     words: &mut Words,
     help: &str,
-    mut apply: impl FnMut(&options::Given<B>, &mut Words) -> Result<(), Slip>,
+    mut apply: impl FnMut(&options::GivenOption<B>, &mut Words) -> Result<(), Slip>,
 ) -> Vec<Slip> {
     let (mut unknown, mut slips) = (Vec::new(), Vec::new());
     loop {

@@ -1,8 +1,8 @@
 //! `mpiexec`, `mpirun` and `weft mpiexec`: what scripts for Open MPI, MPICH and Intel MPI say to theirs.
 
 use super::draft::Draft;
-use super::options::{Given, Section, Spelling, Table, Words, known};
-use super::{Slip, Wish, for_all, hosts, placing, read_options, version};
+use super::options::{GivenOption, OptionSection, OptionTable, Spelling, Words, known};
+use super::{FrontWish, Slip, for_all, hosts, placing, read_options, version};
 use crate::run;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -50,10 +50,10 @@ pub(super) enum Becomes {
 
 use Becomes as B;
 
-pub(super) const TABLE: Table<Becomes> = Table {
+pub(super) const TABLE: OptionTable<Becomes> = OptionTable {
     spelling: Spelling::AnyDashes,
     sections: &[
-        Section {
+        OptionSection {
             title: "For each program",
             options: &[
                 known("n np c", "N", B::Ranks, "number of ranks (else one for each slot, or 1)"),
@@ -69,7 +69,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 ),
             ],
         },
-        Section {
+        OptionSection {
             title: "For the job",
             options: &[
                 known("configfile", "FILE", B::ConfigFile, "programs with their options, one a line"),
@@ -135,7 +135,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("h help", "", B::Help, "say this"),
             ],
         },
-        Section { title: "Ignored, for the reason that stands there", options: &IGNORED },
+        OptionSection { title: "Ignored, for the reason that stands there", options: &IGNORED },
     ],
 };
 
@@ -151,7 +151,7 @@ const NO_TOPOLOGY: &str = "placement of memory and devices is left to the system
 const NO_SERVICE: &str = "there is no such service beside the launcher";
 const AS_IT_IS: &str = "it is so, or makes no difference here";
 
-const IGNORED: [super::options::Known<Becomes>; 32] = [
+const IGNORED: [super::options::KnownOption<Becomes>; 32] = [
     known("genvall genvnone envall envnone", "", B::Ignored, WHOLE),
     known("genvlist genvexcl envlist envexcl unset-env", "LIST", B::Ignored, WHOLE),
     known("mca gmca omca prtemca pmixmca gpmixmca", "NAME VALUE", B::Ignored, PARAMETER),
@@ -230,7 +230,7 @@ pub fn main(front: &str, arguments: &[OsString]) -> i32 {
     super::start(front, read(front, arguments))
 }
 
-pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip>> {
+pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<FrontWish, Vec<Slip>> {
     let mut draft = Draft::new(front);
     draft.timeout = draft.timeout.or_else(timeout_of_others);
     let mut words: Words = arguments.iter().cloned().collect();
@@ -258,7 +258,7 @@ pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip
     draft.finish().map_err(|slip| vec![slip])
 }
 
-fn apply(draft: &mut Draft, given: &Given<Becomes>, words: &mut Words) -> Result<(), Slip> {
+fn apply(draft: &mut Draft, given: &GivenOption<Becomes>, words: &mut Words) -> Result<(), Slip> {
     let (option, value) = (given.option.as_str(), given.value());
     match given.known.becomes {
         B::Ranks => draft.set_ranks(option, value)?,
@@ -297,7 +297,7 @@ fn apply(draft: &mut Draft, given: &Given<Becomes>, words: &mut Words) -> Result
 }
 
 /// `NAME=VALUE`, or a `NAME` that is set here; scripts name variables that are not set.
-fn pass_on(draft: &mut Draft, given: &Given<Becomes>) -> Result<(), Slip> {
+fn pass_on(draft: &mut Draft, given: &GivenOption<Becomes>) -> Result<(), Slip> {
     let (option, variable) = (&given.option, given.value());
     if !variable.contains('=') && std::env::var_os(variable).is_none() {
         draft.ignore(given, "it is not set here");

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use weft_wire::settings::nearest;
 
 /// One option: its names without dashes, what follows it, what it becomes, and what the help says of it.
-pub struct Known<B: 'static> {
+pub struct KnownOption<B: 'static> {
     /// Cut at blanks.
     pub names: &'static str,
     /// The words that follow it, cut at blanks. One that begins with `[=` may only stand behind an equals sign.
@@ -16,14 +16,14 @@ pub struct Known<B: 'static> {
 }
 
 /// Short for a line of a table.
-pub const fn known<B>(names: &'static str, takes: &'static str, becomes: B, meaning: &'static str) -> Known<B> {
-    Known { names, takes, becomes, meaning }
+pub const fn known<B>(names: &'static str, takes: &'static str, becomes: B, meaning: &'static str) -> KnownOption<B> {
+    KnownOption { names, takes, becomes, meaning }
 }
 
 /// Options under one title.
-pub struct Section<B: 'static> {
+pub struct OptionSection<B: 'static> {
     pub title: &'static str,
-    pub options: &'static [Known<B>],
+    pub options: &'static [KnownOption<B>],
 }
 
 /// How a launcher's options are written.
@@ -36,17 +36,17 @@ pub enum Spelling {
 }
 
 /// All that one front knows.
-pub struct Table<B: 'static> {
+pub struct OptionTable<B: 'static> {
     pub spelling: Spelling,
-    pub sections: &'static [Section<B>],
+    pub sections: &'static [OptionSection<B>],
 }
 
 /// An option as it was given.
-pub struct Given<B: 'static> {
+pub struct GivenOption<B: 'static> {
     /// With its dashes.
     pub option: String,
     pub values: Vec<String>,
-    pub known: &'static Known<B>,
+    pub known: &'static KnownOption<B>,
 }
 
 /// What is wrong with an option.
@@ -61,7 +61,7 @@ pub enum Wrong {
 /// The words of a command line that have not been read.
 pub type Words = VecDeque<OsString>;
 
-impl<B> Given<B> {
+impl<B> GivenOption<B> {
     /// The one value that it has.
     pub fn value(&self) -> &str {
         self.values.first().map_or("", String::as_str)
@@ -69,14 +69,14 @@ impl<B> Given<B> {
 }
 
 /// Option and values, as in messages.
-impl<B> std::fmt::Display for Given<B> {
+impl<B> std::fmt::Display for GivenOption<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.option)?;
         self.values.iter().try_for_each(|value| write!(f, " {value}"))
     }
 }
 
-impl<B> Known<B> {
+impl<B> KnownOption<B> {
     fn has(&self, name: &str) -> bool {
         self.names.split(' ').any(|own| own == name)
     }
@@ -86,13 +86,13 @@ impl<B> Known<B> {
     }
 }
 
-impl<B> Table<B> {
+impl<B> OptionTable<B> {
     /// Whether an option of this name is there, without its dashes.
     pub fn has(&self, name: &str) -> bool {
         self.all().any(|known| known.has(name))
     }
 
-    fn all(&self) -> impl Iterator<Item = &'static Known<B>> + use<B> {
+    fn all(&self) -> impl Iterator<Item = &'static KnownOption<B>> + use<B> {
         self.sections.iter().flat_map(|section| section.options)
     }
 
@@ -104,7 +104,7 @@ impl<B> Table<B> {
     }
 
     /// Takes the option that `words` begins with, and its values; `None` where they do not begin with one.
-    pub fn next(&self, words: &mut Words) -> Option<Result<Given<B>, Wrong>> {
+    pub fn next(&self, words: &mut Words) -> Option<Result<GivenOption<B>, Wrong>> {
         let word = words.front()?.to_str()?.to_owned();
         if !word.starts_with('-') || word.len() < 2 {
             return None;
@@ -117,7 +117,7 @@ impl<B> Table<B> {
         Some(self.read(&word, words))
     }
 
-    fn read(&self, word: &str, words: &mut Words) -> Result<Given<B>, Wrong> {
+    fn read(&self, word: &str, words: &mut Words) -> Result<GivenOption<B>, Wrong> {
         let short = self.spelling == Spelling::ByLength && !word.starts_with("--");
         let (option, joined) = match short {
             true => cut_short(word),
@@ -128,7 +128,7 @@ impl<B> Table<B> {
         let Some(known) = self.all().find(|known| known.has(name) && fits(name)) else {
             return Err(self.unknown(option));
         };
-        let given = |values| Given { option: option.to_owned(), values, known };
+        let given = |values| GivenOption { option: option.to_owned(), values, known };
         let wanted = known.takes.split_whitespace().count();
         match joined {
             Some(more) if wanted == 0 && short => {
@@ -211,9 +211,9 @@ pub fn unknown_ones(unknown: &[(String, Option<String>)], help: &str) -> String 
 mod tests {
     use super::*;
 
-    const ONE: Table<u8> = Table {
+    const ONE: OptionTable<u8> = OptionTable {
         spelling: Spelling::AnyDashes,
-        sections: &[Section {
+        sections: &[OptionSection {
             title: "All",
             options: &[
                 known("n np", "N", 1, "how many"),
@@ -223,9 +223,9 @@ mod tests {
             ],
         }],
     };
-    const SHORT: Table<u8> = Table {
+    const SHORT: OptionTable<u8> = OptionTable {
         spelling: Spelling::ByLength,
-        sections: &[Section {
+        sections: &[OptionSection {
             title: "All",
             options: &[
                 known("n ntasks", "N", 1, "how many"),
@@ -235,7 +235,7 @@ mod tests {
         }],
     };
 
-    fn read(table: &Table<u8>, line: &str) -> Result<(u8, Vec<String>, usize), Wrong> {
+    fn read(table: &OptionTable<u8>, line: &str) -> Result<(u8, Vec<String>, usize), Wrong> {
         let mut words: Words = line.split(' ').map(OsString::from).collect();
         let given = table.next(&mut words).expect("an option")?;
         Ok((given.known.becomes, given.values, words.len()))

@@ -2,7 +2,7 @@
 
 use super::Slip;
 use super::draft::Draft;
-use weft_cluster::hosts::Map;
+use weft_cluster::hosts::RankMap;
 use weft_cluster::placement::Bind;
 
 /// Places within a host, as other launchers have them.
@@ -53,8 +53,8 @@ pub fn map(draft: &mut Draft, option: &str, given: &str) -> Result<(), Slip> {
             }
         }
         "" => {}
-        host if HOST.contains(&host) => draft.map = Map::Host,
-        inside if INSIDE.contains(&inside) => draft.map = Map::Slot,
+        host if HOST.contains(&host) => draft.map = RankMap::Host,
+        inside if INSIDE.contains(&inside) => draft.map = RankMap::Slot,
         "seq" | "dist" | "rankfile" | "pe-list" | "rr" | "user" => {
             draft.ignore(format!("{option} {given}"), "cores are chosen by the launcher")
         }

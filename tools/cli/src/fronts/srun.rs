@@ -1,19 +1,19 @@
 //! `weft srun`: what scripts for Slurm say to its `srun`, on this host or on those of `-w`.
 
 use super::draft::Draft;
-use super::hosts::Listed;
-use super::options::{Given, Section, Spelling, Table, Words, known};
-use super::{Slip, Wish, for_all, hosts, placing, read_options, version};
+use super::hosts::ListedHosts;
+use super::options::{GivenOption, OptionSection, OptionTable, Spelling, Words, known};
+use super::{FrontWish, Slip, for_all, hosts, placing, read_options, version};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weft_agent::Destination;
-use weft_cluster::hosts::Map;
+use weft_cluster::hosts::RankMap;
 use weft_cluster::job::{StdinTo, parse_count};
 
 /// What an option comes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Becomes {
+pub(super) enum SrunBecomes {
     Ranks,
     Nodes,
     PerHost,
@@ -36,17 +36,17 @@ pub(super) enum Becomes {
     Ignored,
 }
 
-use Becomes as B;
+use SrunBecomes as B;
 
 const NO_QUEUE: &str = "there is no queue; the job starts now";
 const NOTHING_RESERVED: &str = "nothing is reserved; the job takes what is there";
 const BY_PMI: &str = "ranks are started by PMI-1, which our libraries and MPICH's speak";
 const BY_LAUNCHER: &str = "cores are chosen by the launcher";
 
-pub(super) const TABLE: Table<Becomes> = Table {
+pub(super) const TABLE: OptionTable<SrunBecomes> = OptionTable {
     spelling: Spelling::ByLength,
     sections: &[
-        Section {
+        OptionSection {
             title: "Options",
             options: &[
                 known("n ntasks", "N", B::Ranks, "number of ranks (else those of -N, or 1)"),
@@ -90,7 +90,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("h help", "", B::Help, "say this"),
             ],
         },
-        Section {
+        OptionSection {
             title: "Ignored",
             options: &[
                 known("mpi", "HOW", B::Ignored, BY_PMI),
@@ -145,17 +145,17 @@ pub fn main(front: &str, arguments: &[OsString]) -> i32 {
 
 /// What only srun has, while options are read.
 #[derive(Default)]
-struct Own {
+struct SrunOwn {
     nodes: Option<usize>,
     /// So many ranks for each host in turn; otherwise hosts are filled, each with as many.
     plane: Option<usize>,
-    excluded: Option<Listed>,
+    excluded: Option<ListedHosts>,
     /// As given, for standard output and standard error.
     files: [Option<String>; 2],
 }
 
-pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip>> {
-    let (mut draft, mut own) = (Draft::new(front), Own::default());
+pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<FrontWish, Vec<Slip>> {
+    let (mut draft, mut own) = (Draft::new(front), SrunOwn::default());
     draft.stdin_default = StdinTo::All;
     let mut words: Words = arguments.iter().cloned().collect();
     let slips = read_options(&TABLE, &mut words, "--help", |given, _| apply(&mut draft, &mut own, given));
@@ -177,7 +177,7 @@ pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip
     draft.finish().map_err(|slip| vec![slip])
 }
 
-fn apply(draft: &mut Draft, own: &mut Own, given: &Given<Becomes>) -> Result<(), Slip> {
+fn apply(draft: &mut Draft, own: &mut SrunOwn, given: &GivenOption<SrunBecomes>) -> Result<(), Slip> {
     let (option, value) = (given.option.as_str(), given.value());
     match given.known.becomes {
         B::Ranks => draft.set_ranks(option, value)?,
@@ -226,7 +226,7 @@ fn distribution(option: &str, given: &str) -> Result<Option<usize>, Slip> {
 }
 
 /// Without the hosts that were excluded.
-fn leave_out(listed: Option<&mut Listed>, excluded: &Listed) -> Result<(), Slip> {
+fn leave_out(listed: Option<&mut ListedHosts>, excluded: &ListedHosts) -> Result<(), Slip> {
     let option = &excluded.option;
     match listed {
         Some(listed) => {
@@ -244,7 +244,7 @@ fn leave_out(listed: Option<&mut Listed>, excluded: &Listed) -> Result<(), Slip>
 }
 
 /// So many hosts of the list; where no number of ranks is given, one for each.
-fn place(draft: &mut Draft, own: &Own) -> Result<(), Slip> {
+fn place(draft: &mut Draft, own: &SrunOwn) -> Result<(), Slip> {
     if let Some(excluded) = &own.excluded {
         leave_out(draft.part.hosts.as_mut(), excluded)?;
     }
@@ -260,14 +260,14 @@ fn place(draft: &mut Draft, own: &Own) -> Result<(), Slip> {
     let ranks = *draft.part.ranks.get_or_insert(nodes * draft.per_host.unwrap_or(1));
     let share = draft.per_host.unwrap_or(ranks.div_ceil(nodes));
     match own.plane {
-        Some(1) => (draft.map, draft.per_host) = (Map::Host, None),
+        Some(1) => (draft.map, draft.per_host) = (RankMap::Host, None),
         plane => draft.per_host = Some(plane.unwrap_or(share)),
     }
     Ok(())
 }
 
 /// `--cpu-bind`: what is no kind of place asks to be told, or for cores by number.
-fn bind(draft: &mut Draft, given: &Given<Becomes>) -> Result<(), Slip> {
+fn bind(draft: &mut Draft, given: &GivenOption<SrunBecomes>) -> Result<(), Slip> {
     for word in given.value().split(',') {
         match word {
             "core" | "cores" => placing::bind(draft, &given.option, "hwthread")?,

@@ -3,10 +3,10 @@ use weft_agent::{Destination, Job};
 use weft_cluster::job::StdinTo;
 use weft_cluster::placement::Bind;
 
-fn job(read: Result<Wish, Vec<Slip>>) -> Result<Job, String> {
+fn job(read: Result<FrontWish, Vec<Slip>>) -> Result<Job, String> {
     match read.map_err(|slips| slips.join("\n"))? {
-        Wish::Job(job) => Ok(*job),
-        Wish::Text(text) => panic!("no text was asked for: {text}"),
+        FrontWish::Job(job) => Ok(*job),
+        FrontWish::Text(text) => panic!("no text was asked for: {text}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Asking hosts what they have, all at the same time.
 
-use super::{About, Found};
+use super::{FoundHost, HostAbout};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What each host answers to its command, in their order.
-pub fn all(commands: &[Vec<String>], patience: Option<Duration>) -> Vec<Found<About>> {
+pub fn all(commands: &[Vec<String>], patience: Option<Duration>) -> Vec<FoundHost<HostAbout>> {
     let begin = |words: &Vec<String>| {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -19,21 +19,21 @@ pub fn all(commands: &[Vec<String>], patience: Option<Duration>) -> Vec<Found<Ab
     let end = patience.map(|patience| Instant::now() + patience);
     let answer = |(command, child): (String, std::io::Result<Child>)| match child {
         Ok(child) => answer_of(child, &command, end),
-        Err(error) => Found::Bad(format!("launch command '{command}' could not be started: {error}")),
+        Err(error) => FoundHost::Bad(format!("launch command '{command}' could not be started: {error}")),
     };
     started.into_iter().map(answer).collect()
 }
 
-fn answer_of(mut child: Child, command: &str, end: Option<Instant>) -> Found<About> {
+fn answer_of(mut child: Child, command: &str, end: Option<Instant>) -> FoundHost<HostAbout> {
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if end.is_none_or(|end| Instant::now() < end) => std::thread::sleep(LOOK),
             Ok(None) => {
                 let _ = child.kill().and_then(|()| child.wait());
-                return Found::Bad(format!("nothing was heard in time (WEFT_LAUNCH_TIMEOUT) of '{command}'"));
+                return FoundHost::Bad(format!("nothing was heard in time (WEFT_LAUNCH_TIMEOUT) of '{command}'"));
             }
-            Err(error) => return Found::Bad(error.to_string()),
+            Err(error) => return FoundHost::Bad(error.to_string()),
         }
     };
     let (mut said, mut error) = (Vec::new(), Vec::new());
@@ -42,16 +42,16 @@ fn answer_of(mut child: Child, command: &str, end: Option<Instant>) -> Found<Abo
     read(child.stderr.as_mut().map(|pipe| pipe as &mut dyn Read), &mut error);
     if !status.success() {
         let last = line(&error, true).map(|line| format!(": {line}")).unwrap_or_default();
-        return Found::Bad(format!("launch command '{command}' failed ({status}){last}"));
+        return FoundHost::Bad(format!("launch command '{command}' failed ({status}){last}"));
     }
     understand(&said)
 }
 
 /// The answer, which is all that may stand there.
-fn understand(said: &[u8]) -> Found<About> {
+fn understand(said: &[u8]) -> FoundHost<HostAbout> {
     match serde_json::from_slice(said) {
-        Ok(about) => Found::Good(about),
-        Err(_) => Found::Bad(match line(said, false) {
+        Ok(about) => FoundHost::Good(about),
+        Err(_) => FoundHost::Bad(match line(said, false) {
             Some(noise) => format!(
                 "'{noise}' came in place of its answer; something prints to standard output there when a command is \
                  started (a login script, a banner), which must be silent"
@@ -78,14 +78,14 @@ mod tests {
     use super::*;
     use weft_cluster::hosts::Launch;
 
-    fn ask_within(launch: &str, patience: Duration) -> Vec<Found<About>> {
+    fn ask_within(launch: &str, patience: Duration) -> Vec<FoundHost<HostAbout>> {
         let launch: Launch = launch.parse().expect("a launch command");
         all(&[launch.command("a", &["weft", "about"])], Some(patience))
     }
 
     fn ask(launch: &str) -> String {
         match &ask_within(launch, Duration::from_secs(60))[..] {
-            [Found::Bad(why)] => why.clone(),
+            [FoundHost::Bad(why)] => why.clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(ask("echo Welcome to {host}").contains("'Welcome to a weft about' came in place"));
         assert!(ask("true {host}").contains("without an answer"));
         match &ask_within("sh -c 'exec sleep 1000' {host}", Duration::ZERO)[..] {
-            [Found::Bad(late)] => assert!(late.contains("WEFT_LAUNCH_TIMEOUT"), "{late}"),
+            [FoundHost::Bad(late)] => assert!(late.contains("WEFT_LAUNCH_TIMEOUT"), "{late}"),
             other => panic!("{other:?}"),
         }
     }

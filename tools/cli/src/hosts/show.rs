@@ -1,6 +1,6 @@
 //! What was found, in plain words.
 
-use super::{About, Checked, Found};
+use super::{Checked, FoundHost, HostAbout};
 use std::fmt::Write;
 use weft_bench::Distance;
 
@@ -9,11 +9,11 @@ pub fn text(checked: &Checked) -> String {
     let mut text = String::from("hosts\n");
     for (name, found) in &checked.hosts {
         let (usable, what) = match found {
-            Found::Good(about) => ("usable", host(about)),
-            Found::Bad(why) => ("not usable", why.clone()),
+            FoundHost::Good(about) => ("usable", host(about)),
+            FoundHost::Bad(why) => ("not usable", why.clone()),
         };
         let _ = writeln!(text, "  {name:width$}  {usable:<10}  {what}");
-        if let Found::Good(about) = found {
+        if let FoundHost::Good(about) = found {
             for device in about.devices.iter().filter(|device| !device.usable) {
                 let why = device.reasons.join("; ");
                 let _ = writeln!(text, "  {:width$}  {:<10}  {} cannot be used: {why}", "", "", device.name);
@@ -25,8 +25,8 @@ pub fn text(checked: &Checked) -> String {
     }
     for (first, second, found) in &checked.pairs {
         let what = match found {
-            Found::Good(distance) => way(distance),
-            Found::Bad(why) => format!("no way: {why}"),
+            FoundHost::Good(distance) => way(distance),
+            FoundHost::Bad(why) => format!("no way: {why}"),
         };
         let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
     }
@@ -36,9 +36,9 @@ pub fn text(checked: &Checked) -> String {
     for (first, second, found) in &checked.filtered {
         let bare = checked.pairs.iter().find(|(one, other, _)| (one, other) == (first, second));
         let what = match (found, bare.map(|(_, _, bare)| bare)) {
-            (Found::Good(distance), Some(Found::Good(bare))) => way(distance) + &rest(distance, bare),
-            (Found::Good(distance), _) => way(distance),
-            (Found::Bad(why), _) => format!("not measured: {why}"),
+            (FoundHost::Good(distance), Some(FoundHost::Good(bare))) => way(distance) + &rest(distance, bare),
+            (FoundHost::Good(distance), _) => way(distance),
+            (FoundHost::Bad(why), _) => format!("not measured: {why}"),
         };
         let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
     }
@@ -53,7 +53,7 @@ fn rest(distance: &Distance, bare: &Distance) -> String {
     }
 }
 
-fn host(about: &About) -> String {
+fn host(about: &HostAbout) -> String {
     let usable: Vec<&str> = about.devices.iter().filter(|device| device.usable).map(|d| d.name.as_str()).collect();
     let cores = if about.cores == 1 { "core" } else { "cores" };
     let addresses = if about.addresses.is_empty() { "no address".to_owned() } else { about.addresses.join(", ") };
@@ -77,17 +77,17 @@ fn way(distance: &Distance) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Device;
+    use super::super::HostDevice;
     use super::*;
 
     #[test]
     fn hosts_and_pairs_are_told_with_what_is_wrong() {
-        let device = |name: &str, usable: bool, reason: &str| Device {
+        let device = |name: &str, usable: bool, reason: &str| HostDevice {
             name: name.to_owned(),
             usable,
             reasons: vec![reason.to_owned()],
         };
-        let about = About {
+        let about = HostAbout {
             version: "1.0".to_owned(),
             checksum: "0".to_owned(),
             cores: 4,
@@ -97,12 +97,15 @@ mod tests {
         let good = Distance { latency_s: 12e-6, bandwidth: 1.2e9, xdp_datagrams: 0, udp_packets: 0, tcp_packets: 3 };
         let filtered = Distance { latency_s: 3e-6, bandwidth: 0.9e9, xdp_datagrams: 9, ..good };
         let checked = Checked {
-            hosts: vec![("node1".to_owned(), Found::Good(about)), ("n2".to_owned(), Found::Bad("down".to_owned()))],
-            pairs: vec![
-                ("node1".to_owned(), "n3".to_owned(), Found::Good(good)),
-                ("node1".to_owned(), "n4".to_owned(), Found::Bad("why".to_owned())),
+            hosts: vec![
+                ("node1".to_owned(), FoundHost::Good(about)),
+                ("n2".to_owned(), FoundHost::Bad("down".to_owned())),
             ],
-            filtered: vec![("node1".to_owned(), "n3".to_owned(), Found::Good(filtered))],
+            pairs: vec![
+                ("node1".to_owned(), "n3".to_owned(), FoundHost::Good(good)),
+                ("node1".to_owned(), "n4".to_owned(), FoundHost::Bad("why".to_owned())),
+            ],
+            filtered: vec![("node1".to_owned(), "n3".to_owned(), FoundHost::Good(filtered))],
         };
         assert_eq!(
             text(&checked),

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use weft_ranks::{Cpu, Job, Rank, Stage, duration, list, seconds};
+use weft_ranks::{Cpu, RankStage, SeenJob, SeenRank, duration, list, seconds};
 use weft_records::show::bytes;
 
 /// Every job; one with more than `singly` ranks in groups of ranks that do the same.
-pub fn text(jobs: &[Job], singly: usize) -> String {
+pub fn text(jobs: &[SeenJob], singly: usize) -> String {
     if jobs.is_empty() {
         return "no jobs of this user are running on this host\n".into();
     }
@@ -15,8 +15,8 @@ pub fn text(jobs: &[Job], singly: usize) -> String {
 }
 
 /// The jobs, where those whose ranks are tasks of one virtual machine are together.
-fn gathered(jobs: &[Job]) -> Vec<Job> {
-    let mut all: Vec<Job> = Vec::new();
+fn gathered(jobs: &[SeenJob]) -> Vec<SeenJob> {
+    let mut all: Vec<SeenJob> = Vec::new();
     for job in jobs {
         match all.iter_mut().find(|other| job.machine.is_some() && other.machine == job.machine) {
             Some(machine) => machine.ranks.extend(job.ranks.iter().cloned()),
@@ -26,7 +26,7 @@ fn gathered(jobs: &[Job]) -> Vec<Job> {
     all
 }
 
-fn job_text(job: &Job, singly: usize, now: Duration) -> String {
+fn job_text(job: &SeenJob, singly: usize, now: Duration) -> String {
     let (mut text, one) = match job.machine.as_deref() {
         None => (format!("job {}", job.name), "rank"),
         Some("") => ("virtual machine of PVM".to_owned(), "task"),
@@ -51,8 +51,8 @@ fn job_text(job: &Job, singly: usize, now: Duration) -> String {
 }
 
 /// The programs with their ranks, in the order of the first.
-fn programs(job: &Job) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<&Rank>)> = Vec::new();
+fn programs(job: &SeenJob) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<&SeenRank>)> = Vec::new();
     for rank in job.ranks.iter().filter(|rank| !rank.program.is_empty()) {
         match found.iter_mut().find(|(program, _)| *program == rank.program) {
             Some((_, ranks)) => ranks.push(rank),
@@ -66,7 +66,7 @@ fn programs(job: &Job) -> Vec<String> {
 }
 
 /// Who they are: numbers of ranks, or the first of tasks.
-fn called(ranks: &[&Rank]) -> String {
+fn called(ranks: &[&SeenRank]) -> String {
     match ranks.iter().map(|rank| rank.task().map(|(task, _)| task)).collect::<Option<Vec<&str>>>() {
         None => list(&ranks.iter().map(|rank| rank.rank).collect::<Vec<u32>>()),
         Some(tasks) if tasks.len() > TASKS => tasks[..TASKS].join(",") + ",...",
@@ -83,7 +83,7 @@ fn heading(first: &str, second: &str) -> Row {
     [first, second, "cpu", "sent", "received", "bytes", "doing"].map(str::to_owned)
 }
 
-fn singles(job: &Job) -> Vec<Row> {
+fn singles(job: &SeenJob) -> Vec<Row> {
     let mut rows = vec![heading(if job.machine.is_some() { "task" } else { "rank" }, "pid")];
     for rank in &job.ranks {
         let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
@@ -106,8 +106,8 @@ fn singles(job: &Job) -> Vec<Row> {
 }
 
 /// A row for all ranks that do the same, the largest group first.
-fn groups(job: &Job) -> Vec<Row> {
-    let mut groups: Vec<(String, Vec<&Rank>)> = Vec::new();
+fn groups(job: &SeenJob) -> Vec<Row> {
+    let mut groups: Vec<(String, Vec<&SeenRank>)> = Vec::new();
     for rank in &job.ranks {
         let same = rank.words(false);
         match groups.iter_mut().find(|(doing, _)| *doing == same) {
@@ -138,15 +138,15 @@ fn groups(job: &Job) -> Vec<Row> {
     rows
 }
 
-fn cpu(rank: &Rank) -> &'static str {
-    if rank.stage == Stage::Absent && rank.pid == 0 { "-" } else { rank.cpu.word() }
+fn cpu(rank: &SeenRank) -> &'static str {
+    if rank.stage == RankStage::Absent && rank.pid == 0 { "-" } else { rank.cpu.word() }
 }
 
-fn count(rank: &Rank, name: &str) -> String {
+fn count(rank: &SeenRank, name: &str) -> String {
     rank.counters.get(name).map_or_else(|| "-".into(), u64::to_string)
 }
 
-fn traffic(ranks: &[&Rank]) -> String {
+fn traffic(ranks: &[&SeenRank]) -> String {
     let names = ["bytes_sent", "bytes_received"];
     let counters = ranks.iter().flat_map(|rank| names.map(|name| rank.counters.get(name)));
     let known: Vec<u64> = counters.flatten().copied().collect();
@@ -173,19 +173,19 @@ fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_ranks::Blocked;
+    use weft_ranks::BlockedRank;
 
-    fn rank(number: u32, call: Option<&str>) -> Rank {
-        let blocked = call.map(|call| Blocked {
+    fn rank(number: u32, call: Option<&str>) -> SeenRank {
+        let blocked = call.map(|call| BlockedRank {
             call: call.into(),
             peer: (call == "MPI_Recv").then_some(0),
             tag: (call == "MPI_Recv").then_some(7),
             communicator: Some("MPI_COMM_WORLD".into()),
             seconds: 2.0,
         });
-        Rank {
+        SeenRank {
             rank: number,
-            stage: Stage::Joined,
+            stage: RankStage::Joined,
             pid: 100 + number,
             program: "/bin/prog".into(),
             devices: String::new(),
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    fn job(ranks: Vec<Rank>) -> Job {
-        Job { name: "9-f".into(), started_ns: 0, unreadable: None, machine: None, ranks }
+    fn job(ranks: Vec<SeenRank>) -> SeenJob {
+        SeenJob { name: "9-f".into(), started_ns: 0, unreadable: None, machine: None, ranks }
     }
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
     fn tasks_of_one_virtual_machine_are_shown_together() {
         let task = |number: u32, machine: &str| {
             let known_as = format!("task t4000{number}{machine}");
-            let ranks = vec![Rank { known_as, pid: number, ..rank(0, None) }];
-            Job { machine: ranks[0].task().map(|(_, machine)| machine.to_owned()), ..job(ranks) }
+            let ranks = vec![SeenRank { known_as, pid: number, ..rank(0, None) }];
+            SeenJob { machine: ranks[0].task().map(|(_, machine)| machine.to_owned()), ..job(ranks) }
         };
         let shown = text(&[task(1, ""), job(vec![rank(0, None)]), task(2, ""), task(1, " of machine x")], 16);
         let [first, second, third] = shown.split("\n\n").collect::<Vec<_>>()[..] else { panic!("{shown}") };
@@ -252,7 +252,7 @@ mod tests {
         let mut dead = rank(0, Some("MPI_Recv"));
         dead.cpu = Cpu::Gone;
         assert_eq!(dead.words(true), "died");
-        dead.stage = Stage::Left;
+        dead.stage = RankStage::Left;
         assert!(dead.words(true) == "left (pvm_exit)");
     }
 

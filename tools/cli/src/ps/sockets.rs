@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct End {
+pub struct SocketEnd {
     pub pid: u32,
     pub program: String,
     pub port: u16,
@@ -27,7 +27,7 @@ pub struct End {
 
 /// A process with the socket library.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Process {
+pub struct SocketProcess {
     pub pid: u32,
     pub program: String,
     /// Connections whose other end has not been shown: it has no library, or has not sent enough yet.
@@ -39,7 +39,7 @@ pub struct Process {
 
 /// All processes that have ended while the rendezvous ran, also those that were killed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ended {
+pub struct EndedProcesses {
     pub processes: u32,
     pub counters: BTreeMap<&'static str, u64>,
     pub fallen_back: BTreeMap<&'static str, u64>,
@@ -47,9 +47,9 @@ pub struct Ended {
 
 /// A connection to another host, past the kernel's stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Far {
+pub struct FarSocket {
     /// The end here, with what it has sent.
-    pub end: End,
+    pub end: SocketEnd,
     pub remote: SocketAddr,
     /// What the other host has sent, in all and lately.
     pub bytes_back: u64,
@@ -58,23 +58,23 @@ pub struct Far {
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Sockets {
-    pub processes: Vec<Process>,
-    pub ended: Option<Ended>,
-    pub connections: Vec<[End; 2]>,
-    pub far: Vec<Far>,
+pub struct SocketsTable {
+    pub processes: Vec<SocketProcess>,
+    pub ended: Option<EndedProcesses>,
+    pub connections: Vec<[SocketEnd; 2]>,
+    pub far: Vec<FarSocket>,
 }
 
 /// Looks twice, a moment apart. Without a rendezvous there is nothing to see, and that is no error.
 ///
 /// # Errors
 /// The rendezvous does not answer.
-pub fn look() -> Result<Sockets> {
+pub fn look() -> Result<SocketsTable> {
     let start = Instant::now();
-    let Some(first) = ask()? else { return Ok(Sockets::default()) };
+    let Some(first) = ask()? else { return Ok(SocketsTable::default()) };
     std::thread::sleep(LOOK);
-    let Some(second) = ask()? else { return Ok(Sockets::default()) };
-    Ok(Sockets::between(&first, &second, start.elapsed(), &program))
+    let Some(second) = ask()? else { return Ok(SocketsTable::default()) };
+    Ok(SocketsTable::between(&first, &second, start.elapsed(), &program))
 }
 
 fn ask() -> Result<Option<Survey>> {
@@ -90,14 +90,14 @@ fn program(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
 }
 
-impl Sockets {
+impl SocketsTable {
     /// What two looks say, so far apart in time.
     fn between(first: &Survey, second: &Survey, apart: Duration, program: &dyn Fn(u32) -> String) -> Self {
         let named = |names: &[&'static str], numbers: &[u64], all: bool| {
             let pairs = names.iter().copied().zip(numbers.iter().copied());
             pairs.filter(|(_, number)| all || *number > 0).collect()
         };
-        let processes = second.processes.iter().map(|process| Process {
+        let processes = second.processes.iter().map(|process| SocketProcess {
             pid: process.pid,
             program: program(process.pid),
             waiting: process.waiting,
@@ -105,11 +105,12 @@ impl Sockets {
             fallen_back: named(&REASON_NAMES, &process.fallen_back, false),
         });
         let connections = second.connections.iter().map(|connection| {
-            let same =
-                |other: &&rendezvous::Connection| other.pids == connection.pids && other.ports == connection.ports;
+            let same = |other: &&rendezvous::SurveyedConnection| {
+                other.pids == connection.pids && other.ports == connection.ports
+            };
             // One that came in between began at 0.
             let before = first.connections.iter().find(same).map_or([0, 0], |found| found.bytes);
-            [0, 1].map(|side| End {
+            [0, 1].map(|side| SocketEnd {
                 pid: connection.pids[side],
                 program: program(connection.pids[side]),
                 port: connection.ports[side],
@@ -117,12 +118,12 @@ impl Sockets {
                 bytes_per_second: connection.bytes[side].saturating_sub(before[side]) as f64 / apart.as_secs_f64(),
             })
         });
-        let ended = second.ended.as_ref().map(|all| Ended {
+        let ended = second.ended.as_ref().map(|all| EndedProcesses {
             processes: all.waiting,
             counters: named(&COUNTER_NAMES, &all.counters, true),
             fallen_back: named(&REASON_NAMES, &all.fallen_back, false),
         });
-        let far = second.far.iter().map(|found| Far::between(&first.far, found, apart, program));
+        let far = second.far.iter().map(|found| FarSocket::between(&first.far, found, apart, program));
         Self { processes: processes.collect(), ended, connections: connections.collect(), far: far.collect() }
     }
 
@@ -132,18 +133,18 @@ impl Sockets {
             return "no program of this user has the socket library loaded and connections to show\n".to_owned();
         }
         let mut text = format!("{} connections over shared memory\n", self.connections.len());
-        let rate = |ends: &[End; 2]| ends[0].bytes_per_second + ends[1].bytes_per_second;
-        let mut busiest: Vec<&[End; 2]> = self.connections.iter().collect();
+        let rate = |ends: &[SocketEnd; 2]| ends[0].bytes_per_second + ends[1].bytes_per_second;
+        let mut busiest: Vec<&[SocketEnd; 2]> = self.connections.iter().collect();
         busiest.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
         for [one, other] in busiest {
-            let way = |end: &End| format!("{} ({}/s)", bytes(end.bytes), bytes(end.bytes_per_second as u64));
-            let name = |end: &End| format!("{} {} port {}", end.program, end.pid, end.port);
+            let way = |end: &SocketEnd| format!("{} ({}/s)", bytes(end.bytes), bytes(end.bytes_per_second as u64));
+            let name = |end: &SocketEnd| format!("{} {} port {}", end.program, end.pid, end.port);
             let _ = writeln!(text, "  {} -> {}: {}, back: {}", name(one), name(other), way(one), way(other));
         }
         if !self.far.is_empty() {
             let _ = writeln!(text, "{} connections to other hosts by lanes", self.far.len());
         }
-        for Far { end, remote, bytes_back, bytes_back_per_second } in &self.far {
+        for FarSocket { end, remote, bytes_back, bytes_back_per_second } in &self.far {
             let way = |all, lately| format!("{} ({}/s)", bytes(all), bytes(lately as u64));
             let (out, back) = (way(end.bytes, end.bytes_per_second), way(*bytes_back, *bytes_back_per_second));
             let _ = writeln!(text, "  {} {} port {} -> {remote}: {out}, back: {back}", end.program, end.pid, end.port);
@@ -168,20 +169,21 @@ impl Sockets {
     }
 }
 
-impl Far {
+impl FarSocket {
     fn between(
-        first: &[rendezvous::Far],
-        found: &rendezvous::Far,
+        first: &[rendezvous::SurveyedFar],
+        found: &rendezvous::SurveyedFar,
         apart: Duration,
         program: &dyn Fn(u32) -> String,
     ) -> Self {
-        let same =
-            |other: &&rendezvous::Far| (other.pid, other.port, other.remote) == (found.pid, found.port, found.remote);
+        let same = |other: &&rendezvous::SurveyedFar| {
+            (other.pid, other.port, other.remote) == (found.pid, found.port, found.remote)
+        };
         let before = first.iter().find(same).map_or([0, 0], |far| far.bytes);
         let lately = |side: usize| found.bytes[side].saturating_sub(before[side]) as f64 / apart.as_secs_f64();
-        let rendezvous::Far { pid, port, remote, bytes } = *found;
+        let rendezvous::SurveyedFar { pid, port, remote, bytes } = *found;
         Self {
-            end: End { pid, program: program(pid), port, bytes: bytes[0], bytes_per_second: lately(0) },
+            end: SocketEnd { pid, program: program(pid), port, bytes: bytes[0], bytes_per_second: lately(0) },
             remote,
             bytes_back: bytes[1],
             bytes_back_per_second: lately(1),
@@ -219,15 +221,20 @@ mod tests {
         fallen_back[4] = 3;
         let counters = vec![1, 1024, 1024, 10, 20, 0, 0, 3, 4];
         Survey {
-            ended: Some(rendezvous::Process { pid: 0, waiting: 3, counters: counters.clone(), fallen_back: vec![] }),
-            processes: vec![rendezvous::Process { pid: 7, waiting: 2, counters, fallen_back }],
-            connections: vec![rendezvous::Connection { pids: [7, 8], ports: [40000, 80], bytes }],
-            far: vec![rendezvous::Far { pid: 7, port: 40001, remote: ([10, 0, 0, 2], 90).into(), bytes }],
+            ended: Some(rendezvous::SurveyedProcess {
+                pid: 0,
+                waiting: 3,
+                counters: counters.clone(),
+                fallen_back: vec![],
+            }),
+            processes: vec![rendezvous::SurveyedProcess { pid: 7, waiting: 2, counters, fallen_back }],
+            connections: vec![rendezvous::SurveyedConnection { pids: [7, 8], ports: [40000, 80], bytes }],
+            far: vec![rendezvous::SurveyedFar { pid: 7, port: 40001, remote: ([10, 0, 0, 2], 90).into(), bytes }],
         }
     }
 
-    fn between(first: &Survey, second: &Survey) -> Sockets {
-        Sockets::between(first, second, Duration::from_millis(500), &|pid| format!("p{pid}"))
+    fn between(first: &Survey, second: &Survey) -> SocketsTable {
+        SocketsTable::between(first, second, Duration::from_millis(500), &|pid| format!("p{pid}"))
     }
 
     #[test]
@@ -250,6 +257,6 @@ mod tests {
         assert!(text.contains("  3 with the kernel: standard input and output on it\n"), "{text}");
         assert!(text.contains("  2 waiting for the other end"), "{text}");
         assert!(text.ends_with("3 that have ended: 1 accelerated, 2.0 KiB over shared memory, 30 B through the kernel\n  7 datagrams over shared memory\n"), "{text}");
-        assert!(Sockets::default().text().starts_with("no program"));
+        assert!(SocketsTable::default().text().starts_with("no program"));
     }
 }

@@ -7,9 +7,11 @@ use crate::reach::{LAUNCH_VARIABLE, are_here, batch, launch_of_environment};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_agent::Hosts;
+use weft_agent::LaunchHosts;
 use weft_cluster::allocation::Allocation;
-use weft_cluster::hosts::{HOSTS_MAX, Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
+use weft_cluster::hosts::{
+    HOSTS_MAX, HostsError, Launch, RankMap, SlotHost, parse_file, parse_list, ranks_wanted, spread,
+};
 use weft_database::Partition;
 
 /// Where the ranks run, when it is not this host alone.
@@ -62,7 +64,7 @@ pub struct HostArguments {
     /// How ranks are spread: fill the slots of one host after the other (slot), one for each host in turn (host), or
     /// N for each host (N-per-host)
     #[arg(long, value_name = "HOW", default_value = "slot")]
-    map: Map,
+    map: RankMap,
 }
 
 /// The partition of jobs that name no hosts.
@@ -72,9 +74,9 @@ pub const PARTITION_VARIABLE: &str = "WEFT_PARTITION";
 const ALLOCATION_REMEDY: &str = "--no-allocation (WEFT_ALLOCATION=off) runs on this host alone";
 
 /// Hosts as they were given.
-pub struct Given {
-    hosts: Vec<Host>,
-    map: Map,
+pub struct GivenHosts {
+    hosts: Vec<SlotHost>,
+    map: RankMap,
     launch: Launch,
     stage: bool,
     patience: Option<Duration>,
@@ -97,7 +99,7 @@ enum HostSource {
 
 impl HostArguments {
     /// The hosts, if any were given; or one line for each slip.
-    pub fn read(mut self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
+    pub fn read(mut self, defaults: &Defaults) -> Result<Option<GivenHosts>, Vec<String>> {
         if self.hosts.is_none() && self.hostfile.is_none() {
             return match self.allocation.take() {
                 Some(allocation) => self.read_allocation(defaults, allocation).map(Some),
@@ -141,14 +143,14 @@ impl HostArguments {
     }
 
     /// The hosts that a batch system has given.
-    fn read_allocation(self, defaults: &Defaults, allocation: Allocation) -> Result<Given, Vec<String>> {
+    fn read_allocation(self, defaults: &Defaults, allocation: Allocation) -> Result<GivenHosts, Vec<String>> {
         let Allocation { system, hosts, ranks } = allocation;
         let launch = self.launch.clone().map_or_else(|| batch::launch(system), Ok)?;
         Ok(self.given(defaults, hosts, launch, format!("allocation of {system}"), HostSource::Allocation(ranks)))
     }
 
     /// The hosts of the partition.
-    fn read_partition(self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
+    fn read_partition(self, defaults: &Defaults) -> Result<Option<GivenHosts>, Vec<String>> {
         let Some(name) = self.partition.as_deref() else {
             return match (&self.launch, self.stage) {
                 (None, false) => Ok(None),
@@ -178,15 +180,22 @@ impl HostArguments {
         Ok(Some(self.given(defaults, hosts, launch, option, HostSource::Partition(Box::new(partition), asked))))
     }
 
-    fn given(self, defaults: &Defaults, hosts: Vec<Host>, launch: Launch, option: String, source: HostSource) -> Given {
+    fn given(
+        self,
+        defaults: &Defaults,
+        hosts: Vec<SlotHost>,
+        launch: Launch,
+        option: String,
+        source: HostSource,
+    ) -> GivenHosts {
         let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
         let wishes = Wishes { waits: self.wait && !self.no_wait, priority: self.priority, ..Wishes::default() };
         let (map, stage) = (self.map, self.stage);
-        Given { hosts, map, launch, stage, patience, tree, option, source, wishes }
+        GivenHosts { hosts, map, launch, stage, patience, tree, option, source, wishes }
     }
 }
 
-impl Given {
+impl GivenHosts {
     /// This one of them alone.
     pub fn keep_only(&mut self, name: &str) -> Result<(), String> {
         let names: Vec<String> = self.hosts.iter().map(|host| host.name.clone()).collect();
@@ -225,7 +234,7 @@ impl Given {
 
     /// JobRoom for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
     #[allow(clippy::type_complexity)]
-    pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(JobRoom, Option<Hosts>)>, Vec<String>> {
+    pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(JobRoom, Option<LaunchHosts>)>, Vec<String>> {
         let HostSource::Partition(partition, Some((cluster, has_daemons))) = &self.source else { return Ok(None) };
         // What the daemon says of the partition begins with its name already.
         let failed = |error: String| {
@@ -253,7 +262,7 @@ impl Given {
     }
 
     /// The hosts of a job of so many ranks; none where that is this one alone, and no launch command was named for it.
-    pub fn spread(self, ranks: usize) -> Result<Option<Hosts>, Vec<String>> {
+    pub fn spread(self, ranks: usize) -> Result<Option<LaunchHosts>, Vec<String>> {
         let remedy = match self.source {
             HostSource::Allocation(_) => format!("; {ALLOCATION_REMEDY}"),
             _ => String::new(),
@@ -274,6 +283,6 @@ impl Given {
             _ if are_here(&self.hosts) => return Ok(None),
             _ => {}
         }
-        Ok(Some(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
+        Ok(Some(LaunchHosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
     }
 }

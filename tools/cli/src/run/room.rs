@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use weft_agent::{Hosts, Job, JobId, JobLog, TimeLimit};
-use weft_cluster::hosts::{Host, Launch, Map};
+use weft_agent::{Job, JobId, JobLog, LaunchHosts, TimeLimit};
+use weft_cluster::hosts::{Launch, RankMap, SlotHost};
 use weft_cluster::job::Program;
 use weft_database::show_time;
 use weft_records::JobRecord;
@@ -75,7 +75,7 @@ impl JobRoom {
         cluster: &str,
         partition: &str,
         ranks: usize,
-        map: Map,
+        map: RankMap,
         wishes: Wishes,
     ) -> Result<Option<(Self, Grant, bool)>, String> {
         let Some(mut client) = find(front).filter(|client| client.cluster == cluster) else { return Ok(None) };
@@ -210,12 +210,17 @@ fn find(front: &str) -> Option<ClusterClient> {
 }
 
 /// The hosts of a job that was granted room, with the way to them.
-pub fn hosts_of(grant: &Grant, map: Map, launch: Launch, patience: Option<Duration>) -> Result<Hosts, String> {
-    let host = |(name, slots): &(String, usize)| Host { name: name.clone(), slots: *slots };
-    let hosts: Vec<Host> = grant.hosts.iter().map(host).collect();
+pub fn hosts_of(
+    grant: &Grant,
+    map: RankMap,
+    launch: Launch,
+    patience: Option<Duration>,
+) -> Result<LaunchHosts, String> {
+    let host = |(name, slots): &(String, usize)| SlotHost { name: name.clone(), slots: *slots };
+    let hosts: Vec<SlotHost> = grant.hosts.iter().map(host).collect();
     let ranks = hosts.iter().map(|host| host.slots).sum();
     let places = weft_cluster::hosts::spread(&hosts, map, ranks).map_err(|error| error.to_string())?;
-    Ok(Hosts::new(&hosts, &places, launch, patience, false, None))
+    Ok(LaunchHosts::new(&hosts, &places, launch, patience, false, None))
 }
 
 /// Who hears what becomes of a job, beside its user.

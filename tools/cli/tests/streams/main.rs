@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use weft_agent::rendezvous::survey;
-use weft_fabric::stream::{Bell, Mail, Offer, Waiter, sleep_barrier};
+use weft_fabric::stream::{AnchorOffer, Mail, PooledBell, Waiter, sleep_barrier};
 
 /// Numbers that look random and are the same at both ends.
 struct Noise(u64);
@@ -131,7 +131,7 @@ fn a_random_stream_arrives_in_both_directions() {
                 socket = exchange(socket, seeds, TOTAL, |socket, left| {
                     if left < TOTAL - 100_000 && !offered {
                         offered = true;
-                        assert_eq!(socket.offer(), Offer::Sent);
+                        assert_eq!(socket.offer(), AnchorOffer::Sent);
                     }
                 });
                 let (ring, kernel) = (socket.sent_by_ring, socket.sent_by_kernel);
@@ -216,8 +216,8 @@ fn streams_outlive_the_rendezvous_and_later_ones_stay_with_the_kernel() {
                 // The connection to the rendezvous has ended: the next one is refused.
                 let (here, there) = pair();
                 let (here, mut there) = (Socket::new(here), Socket::new(there));
-                assert_eq!(here.offer(), Offer::Unreachable);
-                assert_eq!(there.offer(), Offer::Unreachable);
+                assert_eq!(here.offer(), AnchorOffer::Unreachable);
+                assert_eq!(there.offer(), AnchorOffer::Unreachable);
                 there.send(b"kernel").expect("send");
                 assert_eq!((there.sent_by_kernel, there.sent_by_ring), (6, 0));
             }
@@ -250,7 +250,7 @@ impl Gate {
     }
 }
 
-fn is_rung(bell: &Bell, limit: i32) -> bool {
+fn is_rung(bell: &PooledBell, limit: i32) -> bool {
     let mut poll = libc::pollfd { fd: bell.fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: a valid entry.
     unsafe { libc::poll(&mut poll, 1, limit) == 1 }
@@ -269,7 +269,7 @@ fn a_set_is_marked_when_awake_and_rung_once_when_asleep() {
         let [here, there] = Gate::pair();
         let waiting = |mut socket: Socket| {
             socket.attach();
-            let (stream, bell) = (socket.stream.expect("attached"), Bell::take().expect("a bell"));
+            let (stream, bell) = (socket.stream.expect("attached"), PooledBell::take().expect("a bell"));
             stream.set_token(77);
             assert!(stream.arm_receive(bell.address(), Waiter::Set));
             here.open();
@@ -370,7 +370,7 @@ fn a_rendezvous_is_started_once_and_ends_when_nobody_needs_it() {
         // A guest keeps it alive; the guest ends with the process that is one.
         let guest = child(|| {
             let (here, _there) = pair();
-            assert_eq!(Socket::new(here).offer(), Offer::Sent);
+            assert_eq!(Socket::new(here).offer(), AnchorOffer::Sent);
             assert_eq!(survey().expect("it serves").processes.len(), 1);
         });
         assert_eq!(collect(guest), 0);
@@ -387,7 +387,7 @@ fn both_ends_may_be_in_one_process() {
         let _rendezvous = Rendezvous::start();
         let (one, other) = pair();
         let (mut one, mut other) = (Socket::new(one), Socket::new(other));
-        assert_eq!((one.offer(), other.offer()), (Offer::Sent, Offer::Sent));
+        assert_eq!((one.offer(), other.offer()), (AnchorOffer::Sent, AnchorOffer::Sent));
         while one.stream.is_none() || other.stream.is_none() {
             if let Some(Mail::Stream { cookie, stream }) = STREAMS.take_mail() {
                 stream.attach(1);
@@ -414,7 +414,7 @@ fn the_survey_tells_who_is_connected() {
         let (one, other) = pair();
         let ports = [one.local_addr().expect("bound").port(), other.local_addr().expect("bound").port()];
         let (one, other) = (Socket::new(one), Socket::new(other));
-        assert_eq!((one.offer(), other.offer()), (Offer::Sent, Offer::Sent));
+        assert_eq!((one.offer(), other.offer()), (AnchorOffer::Sent, AnchorOffer::Sent));
         let mut found = survey().expect("a survey");
         while found.connections.is_empty() {
             found = survey().expect("a survey");

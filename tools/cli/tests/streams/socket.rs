@@ -4,14 +4,14 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use weft_fabric::stream::{
-    Bell, Mail, Offer, Readable, ReceiveRoute, SendRoute, Stream, Streams, Waiter, Writable, sleep_barrier,
+    AnchorOffer, Mail, PooledBell, Readable, ReceiveRoute, SendRoute, Stream, Streams, Waiter, Writable, sleep_barrier,
 };
 
 pub const STREAMS: Streams = Streams::open();
 
 pub struct Socket {
     anchor: TcpStream,
-    bell: Bell,
+    bell: PooledBell,
     pub stream: Option<Stream>,
     pub sent_by_kernel: u64,
     pub received_by_kernel: u64,
@@ -50,7 +50,7 @@ impl Socket {
         anchor.set_nodelay(true).expect("no delay");
         Self {
             anchor,
-            bell: Bell::take().expect("a bell"),
+            bell: PooledBell::take().expect("a bell"),
             stream: None,
             sent_by_kernel: 0,
             received_by_kernel: 0,
@@ -65,7 +65,7 @@ impl Socket {
         cookie(self.anchor.as_raw_fd())
     }
 
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> AnchorOffer {
         STREAMS.offer(self.anchor.as_raw_fd(), self.cookie())
     }
 
@@ -80,7 +80,7 @@ impl Socket {
 
     /// Offers, and waits until this side is attached.
     pub fn attach(&mut self) {
-        assert_eq!(self.offer(), Offer::Sent);
+        assert_eq!(self.offer(), AnchorOffer::Sent);
         while self.stream.is_none() {
             self.look();
             std::thread::yield_now();

@@ -6,20 +6,20 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use weft_lanes::FarConnection;
-use weft_wire::stream::datagram::Peer;
-use weft_wire::stream::packet::Place;
+use weft_wire::stream::datagram::DatagramPeer;
+use weft_wire::stream::packet::SlotSide;
 
-const PLACE: Place = Place { arena: 77, slot: 3, side: 0, generation: 5 };
+const PLACE: SlotSide = SlotSide { arena: 77, slot: 3, side: 0, generation: 5 };
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, PartialEq)]
 enum Said {
     Offer { cookie: u64, ends: [SocketAddr; 2] },
     Withdraw { cookie: u64 },
-    Release(Place),
+    Release(SlotSide),
     Silent,
     Leave,
-    Untold(Place),
+    Untold(SlotSide),
 }
 
 /// Connections to this port are to another host, for it. It answers every offer with a gateway.
@@ -28,7 +28,7 @@ struct Scribe {
     said: Sender<Said>,
     /// What makes the descriptor readable.
     bell: [OwnedFd; 2],
-    mails: Vec<Mail>,
+    mails: Vec<ProcessMail>,
     /// Who has withdrawn something is called.
     calls: Vec<Client>,
     kept: Vec<OwnedFd>,
@@ -69,8 +69,8 @@ impl Guardian for Scribe {
         let mut packets: Vec<_> =
             (0..4).map(|part| (Answer::Gateway { arena: PLACE.arena, lane: 1, part }, Some(memory))).collect();
         packets.push((Answer::Mail { cookie, place: PLACE }, Some(memory)));
-        self.mails.push(Mail { client, place: PLACE, packets });
-        let peer = Peer::of(ends[1]);
+        self.mails.push(ProcessMail { client, place: PLACE, packets });
+        let peer = DatagramPeer::of(ends[1]);
         self.connections.push(FarConnection { client, port: ends[0].port(), peer, bytes: [6, 7] });
         sys::send(&self.bell[1], b"!", None).expect("rung");
     }
@@ -81,7 +81,7 @@ impl Guardian for Scribe {
         sys::send(&self.bell[1], b"!", None).expect("rung");
     }
 
-    fn release(&mut self, _: Client, place: &Place) -> bool {
+    fn release(&mut self, _: Client, place: &SlotSide) -> bool {
         if place.arena == PLACE.arena {
             self.say(Said::Release(*place));
         }
@@ -101,13 +101,13 @@ impl Guardian for Scribe {
         None
     }
 
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self) -> FarTurn {
         let mut place = [0; 64];
         while sys::receive(&self.bell[0], &mut place).is_ok_and(|(bytes, _)| bytes > 0) {}
-        Turn { mails: std::mem::take(&mut self.mails), calls: std::mem::take(&mut self.calls) }
+        FarTurn { mails: std::mem::take(&mut self.mails), calls: std::mem::take(&mut self.calls) }
     }
 
-    fn untold(&mut self, _: Client, place: &Place) {
+    fn untold(&mut self, _: Client, place: &SlotSide) {
         self.say(Said::Untold(*place));
     }
 
@@ -119,7 +119,7 @@ impl Guardian for Scribe {
 /// A rendezvous of this test alone, which ends with it.
 fn serve(far_port: u16) -> (OwnedFd, Receiver<Said>) {
     let name = format!("weft-test-rendezvous-{}", sys::random().expect("a number"));
-    let listener = Listener::bind(name.as_bytes()).expect("a name");
+    let listener = RendezvousListener::bind(name.as_bytes()).expect("a name");
     let (scribe, hears) = Scribe::new(far_port);
     let (made, scribe) = (Duration::from_millis(200), Box::new(scribe));
     std::thread::spawn(move || run(vec![listener], Some(scribe), made).expect("it serves"));
@@ -130,7 +130,7 @@ fn serve(far_port: u16) -> (OwnedFd, Receiver<Said>) {
 fn greet(socket: &OwnedFd) -> File {
     let page = weft_kernel::sealable_memory(c"weft-page", page::BYTES).expect("memory");
     let page = File::from(OwnedFd::from(page));
-    let hello = Request::Hello { version: VERSION }.pack();
+    let hello = StreamRequest::Hello { version: VERSION }.pack();
     sys::send(socket, &hello, Some(page.as_raw_fd())).expect("sent");
     page
 }
@@ -144,7 +144,7 @@ fn connection() -> (TcpStream, TcpStream) {
 fn offer(socket: &OwnedFd, shown: &TcpStream) -> u64 {
     let shown: OwnedFd = shown.try_clone().expect("a copy").into();
     let cookie = sys::look_at(&shown).expect("established").cookie;
-    sys::send(socket, &Request::Offer { cookie }.pack(), Some(shown.as_raw_fd())).expect("sent");
+    sys::send(socket, &StreamRequest::Offer { cookie }.pack(), Some(shown.as_raw_fd())).expect("sent");
     cookie
 }
 
@@ -180,13 +180,13 @@ fn a_far_end_goes_to_the_guardian_whose_mail_brings_a_gateway() {
         assert_eq!(next(&socket), (Some(Answer::Gateway { arena: PLACE.arena, lane: 1, part }), true));
     }
     assert_eq!(next(&socket), (Some(Answer::Mail { cookie, place: PLACE }), true));
-    sys::send(&socket, &Request::Release(PLACE).pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Release(PLACE).pack(), None).expect("sent");
     assert_eq!(hear(&hears), Said::Release(PLACE));
     // A packet is counted after it was sent, and before anything else is heard.
     let mut mails = [0; 4];
     page.read_exact_at(&mut mails, page::MAILS_AT as u64).expect("read");
     assert_eq!(u32::from_le_bytes(mails), 5, "each packet is counted");
-    sys::send(&socket, &Request::Withdraw { cookie }.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Withdraw { cookie }.pack(), None).expect("sent");
     assert_eq!(hear(&hears), Said::Withdraw { cookie });
     drop(socket);
     assert_eq!(hear(&hears), Said::Leave);
@@ -227,12 +227,12 @@ fn far_connections_are_listed() {
     for _ in 0..5 {
         next(&socket);
     }
-    sys::send(&socket, &Request::Survey.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Survey.pack(), None).expect("sent");
     let listed = std::iter::from_fn(|| match next(&socket).0 {
         Some(Answer::End) => None,
         other => Some(other),
     });
-    let (port, peer) = (near.local_addr().expect("bound").port(), Peer::of(far.local_addr().expect("bound")));
+    let (port, peer) = (near.local_addr().expect("bound").port(), DatagramPeer::of(far.local_addr().expect("bound")));
     let expected = Answer::Far { pid: std::process::id(), port, peer, bytes: [6, 7] };
     assert!(listed.collect::<Vec<_>>().contains(&Some(expected)));
 }
@@ -242,7 +242,7 @@ fn an_offer_whose_descriptor_was_lost_ends_nobody() {
     let (near, far) = connection();
     let (socket, hears) = serve(far.local_addr().expect("bound").port());
     let _page = greet(&socket);
-    sys::send(&socket, &Request::Offer { cookie: 5 }.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Offer { cookie: 5 }.pack(), None).expect("sent");
     let cookie = offer(&socket, &near);
     assert!(matches!(hear(&hears), Said::Offer { cookie: shown, .. } if shown == cookie));
 }

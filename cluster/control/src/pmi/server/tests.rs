@@ -1,18 +1,18 @@
 use super::*;
 use proptest::prelude::*;
 
-fn server(size: usize) -> Server {
-    Server::new("job", vec![0; size])
+fn server(size: usize) -> PmiServer {
+    PmiServer::new("job", vec![0; size])
 }
 
-fn ask(server: &mut Server, rank: usize, line: &str) -> Vec<Event> {
+fn ask(server: &mut PmiServer, rank: usize, line: &str) -> Vec<PmiEvent> {
     server.handle_bytes(rank, format!("{line}\n").as_bytes());
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
-fn answer(server: &mut Server, rank: usize, line: &str) -> String {
+fn answer(server: &mut PmiServer, rank: usize, line: &str) -> String {
     match ask(server, rank, line).as_slice() {
-        [Event::Reply { rank: to, line }] if *to == rank => line.trim_end().to_owned(),
+        [PmiEvent::Reply { rank: to, line }] if *to == rank => line.trim_end().to_owned(),
         other => panic!("one reply expected, got {other:?}"),
     }
 }
@@ -25,9 +25,9 @@ fn init_is_answered_with_1_1_and_told_once() {
     assert_eq!(events.len(), 2);
     assert_eq!(
         events[0],
-        Event::Reply { rank: 0, line: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into() }
+        PmiEvent::Reply { rank: 0, line: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into() }
     );
-    assert_eq!(events[1], Event::Initialised { rank: 0, interface: InterfaceName::Mpi });
+    assert_eq!(events[1], PmiEvent::Initialised { rank: 0, interface: InterfaceName::Mpi });
     assert_eq!(ask(&mut server, 0, line).len(), 1);
 }
 
@@ -35,14 +35,14 @@ fn init_is_answered_with_1_1_and_told_once() {
 fn who_begins_may_say_by_which_interface() {
     for (said, interface) in [("pvm", InterfaceName::Pvm), ("none of ours", InterfaceName::Mpi)] {
         let events = ask(&mut server(1), 0, &format!("cmd=init pmi_version=1 pmi_subversion=1 interface={said}"));
-        assert_eq!(events[1], Event::Initialised { rank: 0, interface });
+        assert_eq!(events[1], PmiEvent::Initialised { rank: 0, interface });
     }
 }
 
 #[test]
 fn other_major_version_is_refused() {
     let events = ask(&mut server(1), 0, "cmd=init pmi_version=3 pmi_subversion=0");
-    let [Event::Reply { line, .. }] = events.as_slice() else { panic!("{events:?}") };
+    let [PmiEvent::Reply { line, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(line.contains("rc=-1"));
 }
 
@@ -105,11 +105,11 @@ fn names_are_published_looked_up_and_withdrawn() {
 #[test]
 fn abort_carries_code_and_message() {
     let events = ask(&mut server(1), 0, "cmd=abort exitcode=7 message=why");
-    assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into(), lost: None }]);
+    assert_eq!(events, [PmiEvent::Abort { rank: 0, code: 7, message: "why".into(), lost: None }]);
     let cases = [("1", Some(Lost::Rank(1))), ("2", None), ("-1", None), ("other", Some(Lost::Elsewhere))];
     for (told, lost) in cases {
         let events = ask(&mut server(2), 0, &format!("cmd=abort exitcode=7 lost={told}"));
-        assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: String::new(), lost }]);
+        assert_eq!(events, [PmiEvent::Abort { rank: 0, code: 7, message: String::new(), lost }]);
     }
 }
 
@@ -117,7 +117,7 @@ fn abort_carries_code_and_message() {
 fn unknown_command_is_a_fault_and_ends_the_conversation() {
     let mut server = server(1);
     let events = ask(&mut server, 0, "cmd=dance");
-    let [Event::Fault { reason, .. }] = events.as_slice() else { panic!("{events:?}") };
+    let [PmiEvent::Fault { reason, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(reason.contains("'dance'"));
     assert!(ask(&mut server, 0, "cmd=get_appnum").is_empty());
 }
@@ -131,7 +131,7 @@ proptest! {
         for (rank, text) in input {
             server.handle_bytes(rank, text.as_bytes());
             while let Some(event) = server.poll_event() {
-                if let Event::Reply { line, .. } = event {
+                if let PmiEvent::Reply { line, .. } = event {
                     prop_assert!(line.len() <= LINE_MAX && line.ends_with('\n'));
                     prop_assert_eq!(line.matches('\n').count(), 1);
                 }
@@ -163,8 +163,8 @@ proptest! {
 fn a_signal_is_passed_on_where_there_are_such_a_rank_and_signal() {
     let mut server = server(2);
     let told = ask(&mut server, 0, "cmd=weft_signal rank=1 signal=10");
-    assert_eq!(told[0], Event::Signal { rank: 1, signal: 10 });
-    assert_eq!(told[1], Event::Reply { rank: 0, line: "cmd=weft_signal_result rc=0\n".into() });
+    assert_eq!(told[0], PmiEvent::Signal { rank: 1, signal: 10 });
+    assert_eq!(told[1], PmiEvent::Reply { rank: 0, line: "cmd=weft_signal_result rc=0\n".into() });
     for wrong in ["rank=2 signal=10", "rank=-1 signal=10", "rank=1 signal=0", "rank=1 signal=65", "rank=1"] {
         let refused = answer(&mut server, 0, &format!("cmd=weft_signal {wrong}"));
         assert!(refused.starts_with("cmd=weft_signal_result rc=-1"), "{wrong}: {refused}");

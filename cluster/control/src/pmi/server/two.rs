@@ -5,7 +5,7 @@
 //!
 //! Deliberately not there: spawning, and connecting to other jobs, which are refused.
 
-use super::{Dialect, Event, PROCESS_MAPPING, SPAWN_REFUSED, Server, excerpt};
+use super::{Dialect, PROCESS_MAPPING, PmiEvent, PmiServer, SPAWN_REFUSED, excerpt};
 use crate::pmi::KEY_MAX;
 use crate::pmi::VALUE_MAX;
 use weft_wire::interface::InterfaceName;
@@ -54,7 +54,7 @@ pub(super) fn frame(pairs: &[(&str, &str)]) -> String {
     format!("{:6}{body}", body.len())
 }
 
-impl Server {
+impl PmiServer {
     pub(super) fn on_frame(&mut self, rank: usize, text: &str) {
         let asked = Pairs::parse(text);
         let thread = asked.value("thrid");
@@ -99,7 +99,7 @@ impl Server {
             "abort" => {
                 // The code that the program gave is not told.
                 let message = asked.value("msg").unwrap_or("").to_owned();
-                self.events.push_back(Event::Abort { rank, code: 1, message, lost: None });
+                self.events.push_back(PmiEvent::Abort { rank, code: 1, message, lost: None });
             }
             "spawn" => self.answer_or_refuse(rank, command, thread, Err(SPAWN_REFUSED)),
             "job-connect" | "job-disconnect" => {
@@ -185,7 +185,7 @@ impl Server {
         // A claim: longer than any of these numbers it is not given back.
         let thread = thread.filter(|thread| thread.len() <= KEY_MAX).map(|thread| ("thrid", thread));
         let all: Vec<_> = std::iter::once(("cmd", &*command)).chain(thread).chain(pairs.iter().copied()).collect();
-        self.events.push_back(Event::Reply { rank, line: frame(&all) });
+        self.events.push_back(PmiEvent::Reply { rank, line: frame(&all) });
     }
 }
 

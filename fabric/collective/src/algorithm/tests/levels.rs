@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// The hosts of ranks: one after the other, in turn, reversed, uneven, and as it comes.
 fn placements(size: u32, seed: u64) -> Vec<Vec<u32>> {
-    let mut random = simulate::Random(seed + 1);
+    let mut random = simulate::SeededRandom(seed + 1);
     let mut any = |hosts: u64| (0..size).map(|_| random.below(hosts) as u32).collect::<Vec<_>>();
     let (few, many) = (any(2), any(5));
     let mut all = vec![few, many];

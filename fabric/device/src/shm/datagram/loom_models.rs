@@ -1,13 +1,13 @@
 //! Every interleaving of a sender and a receiver of datagrams, within a bound on preemptions.
 
-use super::{Next, Receiver, Sender, close, is_inside, sleeper_barrier, waiting};
+use super::{DatagramReceiver, DatagramSender, NextDatagram, close, is_inside, sleeper_barrier, waiting};
 use crate::shm::stream::RingBytes;
-use crate::shm::stream::lines::{Direction, OwnReceiver, OwnSender, zero};
+use crate::shm::stream::lines::{OwnReceiver, OwnSender, SlotDirection, zero};
 use crate::sync::Ordering;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
-use weft_wire::stream::datagram::Heading;
+use weft_wire::stream::datagram::DatagramHeading;
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -18,12 +18,12 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 /// One record without a datagram.
 const SIZE: usize = 8;
 const GENERATION: u32 = 1;
-const EMPTY: Heading = Heading { length: 0, after_kernel: false };
+const EMPTY: DatagramHeading = DatagramHeading { length: 0, after_kernel: false };
 
 /// The ring in words of its alignment, each written and read as a whole.
-struct Cells(UnsafeCell<[u8; SIZE]>);
+struct DatagramCells(UnsafeCell<[u8; SIZE]>);
 
-impl RingBytes for &Cells {
+impl RingBytes for &DatagramCells {
     fn size(&self) -> u64 {
         SIZE as u64
     }
@@ -39,33 +39,33 @@ impl RingBytes for &Cells {
     }
 }
 
-struct Pair {
-    direction: Direction,
+struct DatagramPair {
+    direction: SlotDirection,
     own_sender: OwnSender,
     own_receiver: OwnReceiver,
-    cells: Cells,
+    cells: DatagramCells,
 }
 
 // SAFETY: the cells are what the models are about; loom checks each access.
-unsafe impl Send for Pair {}
+unsafe impl Send for DatagramPair {}
 // SAFETY: as above.
-unsafe impl Sync for Pair {}
+unsafe impl Sync for DatagramPair {}
 
-impl Pair {
+impl DatagramPair {
     fn new() -> Arc<Self> {
         let (own_sender, own_receiver) = (zero::own_sender(), zero::own_receiver());
-        let cells = Cells(UnsafeCell::new([0; SIZE]));
+        let cells = DatagramCells(UnsafeCell::new([0; SIZE]));
         let pair = Self { direction: zero::direction(), own_sender, own_receiver, cells };
         pair.direction.watch.attached.store(GENERATION, Ordering::Relaxed);
         Arc::new(pair)
     }
 
-    fn sender(&self) -> Sender<'_, &Cells> {
-        Sender::new(&self.direction, &self.own_sender, &self.cells)
+    fn sender(&self) -> DatagramSender<'_, &DatagramCells> {
+        DatagramSender::new(&self.direction, &self.own_sender, &self.cells)
     }
 
-    fn receiver(&self) -> Receiver<'_, &Cells> {
-        Receiver::new(&self.direction, &self.own_receiver, &self.cells)
+    fn receiver(&self) -> DatagramReceiver<'_, &DatagramCells> {
+        DatagramReceiver::new(&self.direction, &self.own_receiver, &self.cells)
     }
 
     /// Sends an empty datagram by the ring; false when the gate is closed or the ring full.
@@ -87,7 +87,7 @@ impl Pair {
 fn model_datagrams_arrive_whole_and_their_room_is_used_only_after_it_was_given_back() {
     const DATAGRAMS: usize = 2;
     explore(|| {
-        let pair = Pair::new();
+        let pair = DatagramPair::new();
         let there = pair.clone();
         let sending = thread::spawn(move || {
             for _ in 0..DATAGRAMS {
@@ -101,10 +101,10 @@ fn model_datagrams_arrive_whole_and_their_room_is_used_only_after_it_was_given_b
         });
         let mut receiver = pair.receiver();
         for _ in 0..DATAGRAMS {
-            while receiver.look() == Next::Nothing {
+            while receiver.look() == NextDatagram::Nothing {
                 thread::yield_now();
             }
-            assert_eq!(receiver.look(), Next::Datagram(EMPTY));
+            assert_eq!(receiver.look(), NextDatagram::Datagram(EMPTY));
             receiver.take();
         }
         sending.join().expect("the sender");
@@ -114,7 +114,7 @@ fn model_datagrams_arrive_whole_and_their_room_is_used_only_after_it_was_given_b
 #[test]
 fn model_who_sleeps_leaves_nothing_in_the_ring() {
     explore(|| {
-        let pair = Pair::new();
+        let pair = DatagramPair::new();
         let there = pair.clone();
         let sending = thread::spawn(move || there.send());
         close(&pair.direction);

@@ -21,5 +21,5 @@ mod properties;
 mod receiver;
 mod sender;
 
-pub use receiver::{Next, Receiver, close, is_inside, open, sleeper_barrier, waiting};
-pub use sender::Sender;
+pub use receiver::{DatagramReceiver, NextDatagram, close, is_inside, open, sleeper_barrier, waiting};
+pub use sender::DatagramSender;

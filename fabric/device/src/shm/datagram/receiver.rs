@@ -1,22 +1,22 @@
 //! The receiving end of a direction of datagrams, and its gate. Taking is one at a time, by the lock of the side.
 
 use crate::shm::stream::RingBytes;
-use crate::shm::stream::lines::{Direction, OwnReceiver};
+use crate::shm::stream::lines::{OwnReceiver, SlotDirection};
 use crate::sync::{Label, Ordering, ordering, owner_barrier};
-use weft_wire::stream::datagram::{ALIGNMENT, HEADING_BYTES, Heading, record_bytes};
+use weft_wire::stream::datagram::{ALIGNMENT, DatagramHeading, HEADING_BYTES, record_bytes};
 
 /// What a receiver finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextDatagram {
     Nothing,
     /// A datagram, to be read and then taken.
-    Datagram(Heading),
+    Datagram(DatagramHeading),
     /// The sender wrote what cannot be: nothing of this ring is believed any more.
     Broken,
 }
 
-pub struct Receiver<'a, B> {
-    direction: &'a Direction,
+pub struct DatagramReceiver<'a, B> {
+    direction: &'a SlotDirection,
     own: &'a OwnReceiver,
     bytes: B,
     tail: u64,
@@ -24,17 +24,17 @@ pub struct Receiver<'a, B> {
     length: usize,
 }
 
-impl<'a, B: RingBytes> Receiver<'a, B> {
+impl<'a, B: RingBytes> DatagramReceiver<'a, B> {
     /// The lock is held.
     #[inline(always)]
-    pub fn new(direction: &'a Direction, own: &'a OwnReceiver, bytes: B) -> Self {
+    pub fn new(direction: &'a SlotDirection, own: &'a OwnReceiver, bytes: B) -> Self {
         Self { direction, own, bytes, tail: own.tail.load(Ordering::Relaxed), length: 0 }
     }
 
     #[inline(always)]
-    pub fn look(&mut self) -> Next {
+    pub fn look(&mut self) -> NextDatagram {
         if self.own.broken.load(Ordering::Relaxed) != 0 {
-            return Next::Broken;
+            return NextDatagram::Broken;
         }
         let mut head = self.own.head.load(Ordering::Relaxed);
         if head == self.tail {
@@ -47,23 +47,23 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
             self.own.head.store(head, Ordering::Relaxed);
         }
         if head == self.tail {
-            return Next::Nothing;
+            return NextDatagram::Nothing;
         }
         let mut packed = [0; HEADING_BYTES];
         self.bytes.read(self.tail, &mut packed);
-        match Heading::parse(packed) {
+        match DatagramHeading::parse(packed) {
             Some(heading) if self.tail + record_bytes(heading.length as usize) <= head => {
                 self.length = heading.length as usize;
-                Next::Datagram(heading)
+                NextDatagram::Datagram(heading)
             }
             _ => self.broken(),
         }
     }
 
     #[cold]
-    fn broken(&mut self) -> Next {
+    fn broken(&mut self) -> NextDatagram {
         self.own.broken.store(1, Ordering::Relaxed);
-        Next::Broken
+        NextDatagram::Broken
     }
 
     /// Copies bytes of the datagram that [`Self::look`] found, from `offset` on, not beyond its end.
@@ -86,20 +86,20 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
 
 /// Whether there is something in the ring, without the lock; what is broken has nothing.
 #[inline(always)]
-pub fn waiting(direction: &Direction, own: &OwnReceiver) -> bool {
+pub fn waiting(direction: &SlotDirection, own: &OwnReceiver) -> bool {
     // ORDER: datagram-head
     direction.sender.head.load(ordering(Label::DatagramHeadLoad, Ordering::Acquire)) != own.tail.load(Ordering::Relaxed)
         && own.broken.load(Ordering::Relaxed) == 0
 }
 
 /// From now on the ring is looked at: the sender may use it.
-pub fn open(direction: &Direction) {
+pub fn open(direction: &SlotDirection) {
     direction.watch.want_kernel.store(0, Ordering::SeqCst);
 }
 
 /// The receiver may sleep soon. Then: [`sleeper_barrier`], and no sleep before nobody [`is_inside`] and nothing is
 /// [`waiting`].
-pub fn close(direction: &Direction) {
+pub fn close(direction: &SlotDirection) {
     direction.watch.want_kernel.store(1, Ordering::SeqCst);
 }
 
@@ -110,7 +110,7 @@ pub fn sleeper_barrier(fences: bool) {
 }
 
 /// Whether a sender that may have seen the gate open is still inside: a claim of the peer.
-pub fn is_inside(direction: &Direction) -> bool {
+pub fn is_inside(direction: &SlotDirection) -> bool {
     // ORDER: datagram-leave
     direction.watch.sending.load(ordering(Label::DatagramLeaveLoad, Ordering::Acquire)) != 0
 }

@@ -1,12 +1,12 @@
 //! The sending end of a direction of datagrams. One at a time, by the lock of the side.
 
 use crate::shm::stream::RingBytes;
-use crate::shm::stream::lines::{Direction, OwnSender};
+use crate::shm::stream::lines::{OwnSender, SlotDirection};
 use crate::sync::{Label, Ordering, ordering, sender_barrier};
-use weft_wire::stream::datagram::{HEADING_BYTES, Heading, record_bytes};
+use weft_wire::stream::datagram::{DatagramHeading, HEADING_BYTES, record_bytes};
 
-pub struct Sender<'a, B> {
-    direction: &'a Direction,
+pub struct DatagramSender<'a, B> {
+    direction: &'a SlotDirection,
     own: &'a OwnSender,
     bytes: B,
     /// End of what is written, published or not.
@@ -14,10 +14,10 @@ pub struct Sender<'a, B> {
     tail: u64,
 }
 
-impl<'a, B: RingBytes> Sender<'a, B> {
+impl<'a, B: RingBytes> DatagramSender<'a, B> {
     /// The lock is held.
     #[inline(always)]
-    pub fn new(direction: &'a Direction, own: &'a OwnSender, bytes: B) -> Self {
+    pub fn new(direction: &'a SlotDirection, own: &'a OwnSender, bytes: B) -> Self {
         let (head, tail) = (own.head.load(Ordering::Relaxed), own.tail.load(Ordering::Relaxed));
         Self { direction, own, bytes, head, tail }
     }
@@ -49,7 +49,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     /// Begins a datagram; false when the ring has no room for it. Then [`Self::append`] all of it, and
     /// [`Self::publish`].
     #[inline(always)]
-    pub fn begin(&mut self, heading: Heading) -> bool {
+    pub fn begin(&mut self, heading: DatagramHeading) -> bool {
         let wanted = record_bytes(heading.length as usize);
         if self.bytes.size() - (self.head - self.tail) < wanted {
             self.refresh();
@@ -100,7 +100,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
             let mut packed = [0; HEADING_BYTES];
             self.bytes.read(at, &mut packed);
             // The memory is the peer's, too.
-            let Some(heading) = Heading::parse(packed) else { return };
+            let Some(heading) = DatagramHeading::parse(packed) else { return };
             let length = heading.length as usize;
             if at + record_bytes(length) > self.head {
                 return;

@@ -3,8 +3,8 @@
 //! ARENA-LIVES: references into an arena are `'static` in type. They are valid from [`Arena::open`] to [`Arena::close`],
 //! which is called only when the process holds no slot of the arena any more; whoever uses a slot holds it.
 
-use super::bytes::Ring;
-use super::lines::{ByKernel, Direction, Listener, Own};
+use super::bytes::StreamRing;
+use super::lines::{KernelCounts, OwnSlot, SideListener, SlotDirection};
 use crate::kernel;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use weft_wire::stream::arena::{
     BYTES, LISTENERS, MAGIC, RING_BYTES, SLOTS, VERSION, direction_at, header, listener_at, ring_at,
 };
 
-const OWN_BYTES: usize = SLOTS as usize * size_of::<Own>();
+const OWN_BYTES: usize = SLOTS as usize * size_of::<OwnSlot>();
 const TOKEN_BYTES: usize = SLOTS as usize * size_of::<AtomicU32>();
 /// No listener was free for this process.
 const DEAF: u32 = u32::MAX;
@@ -22,7 +22,7 @@ pub struct Arena {
     /// 0 when vacant.
     name: AtomicU64,
     base: AtomicPtr<u8>,
-    own: AtomicPtr<Own>,
+    own: AtomicPtr<OwnSlot>,
     tokens: AtomicPtr<AtomicU32>,
     side: AtomicU32,
     listener: AtomicU32,
@@ -162,33 +162,33 @@ impl Arena {
 
     /// The direction in which `side` sends.
     #[inline(always)]
-    pub fn direction(&self, slot: u32, side: usize) -> &'static Direction {
+    pub fn direction(&self, slot: u32, side: usize) -> &'static SlotDirection {
         assert!(slot < SLOTS && side < 2);
         // SAFETY: inside, by the geometry; lines of atomics, checked against it.
         unsafe { self.at(direction_at(slot, side)) }
     }
 
     /// What the processes of `side` have done by the kernel on connections without a slot.
-    pub fn by_kernel(&self, side: usize) -> &'static ByKernel {
+    pub fn by_kernel(&self, side: usize) -> &'static KernelCounts {
         // SAFETY: inside of the header, by the geometry; lines of atomics, checked against it.
         unsafe { self.at(header::kernel(side & 1)) }
     }
 
     #[inline(always)]
-    pub fn ring(&self, slot: u32, side: usize) -> Ring<'static> {
+    pub fn ring(&self, slot: u32, side: usize) -> StreamRing<'static> {
         assert!(slot < SLOTS && side < 2);
         // SAFETY: inside, by the geometry; a power of two.
-        unsafe { Ring::new(self.base.load(Ordering::Relaxed).add(ring_at(slot, side)), RING_BYTES) }
+        unsafe { StreamRing::new(self.base.load(Ordering::Relaxed).add(ring_at(slot, side)), RING_BYTES) }
     }
 
     #[inline(always)]
-    pub fn listeners(&self, side: usize) -> &'static [Listener] {
+    pub fn listeners(&self, side: usize) -> &'static [SideListener] {
         // SAFETY: inside, by the geometry: so many of them in a row.
-        unsafe { std::slice::from_raw_parts(self.at::<Listener>(listener_at(side & 1, 0)), LISTENERS) }
+        unsafe { std::slice::from_raw_parts(self.at::<SideListener>(listener_at(side & 1, 0)), LISTENERS) }
     }
 
     #[inline(always)]
-    pub fn own(&self, slot: u32) -> &'static Own {
+    pub fn own(&self, slot: u32) -> &'static OwnSlot {
         assert!(slot < SLOTS);
         // SAFETY: there are so many; zero is a valid one.
         unsafe { &*self.own.load(Ordering::Relaxed).add(slot as usize) }
@@ -203,7 +203,7 @@ impl Arena {
 
     /// Where this process is told of active slots; `None` when too many processes share the side.
     #[inline]
-    pub fn listener(&self) -> Option<(usize, &'static Listener)> {
+    pub fn listener(&self) -> Option<(usize, &'static SideListener)> {
         let index = self.listener.load(Ordering::Relaxed) as usize;
         self.listeners(self.side()).get(index).map(|listener| (index, listener))
     }

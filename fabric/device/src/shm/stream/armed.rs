@@ -1,15 +1,15 @@
 //! Who sleeps, and waking them: once per sleep, by whoever publishes what they sleep for.
 
-use super::lines::Listener;
+use super::lines::SideListener;
 use crate::sync::{AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 use weft_wire::stream::arena::Armed;
 
 /// Bells to be rung, 0 for none. The caller rings them: nothing here calls the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Calls(pub [u64; 2]);
+pub struct BellCalls(pub [u64; 2]);
 
-impl Calls {
+impl BellCalls {
     pub const NONE: Self = Self([0; 2]);
 
     /// These, and where there are none `others`.
@@ -20,22 +20,22 @@ impl Calls {
 
 /// Looks, after something was published, who sleeps for it.
 #[inline(always)]
-pub(super) fn look(words: [&AtomicU64; 2], listeners: &[Listener], slot: u32, fences: bool) -> Calls {
+pub(super) fn look(words: [&AtomicU64; 2], listeners: &[SideListener], slot: u32, fences: bool) -> BellCalls {
     // ORDER: stream-sleep
     sender_barrier(Label::StreamPublisher, fences);
     if words[0].load(Ordering::Relaxed) | words[1].load(Ordering::Relaxed) == 0 {
-        return Calls::NONE;
+        return BellCalls::NONE;
     }
     fire_all(words, listeners, slot, fences)
 }
 
 /// Takes both armed words and does what they ask for.
 #[cold]
-pub fn fire_all(words: [&AtomicU64; 2], listeners: &[Listener], slot: u32, fences: bool) -> Calls {
-    Calls(words.map(|word| fire(word, listeners, slot, fences)))
+pub fn fire_all(words: [&AtomicU64; 2], listeners: &[SideListener], slot: u32, fences: bool) -> BellCalls {
+    BellCalls(words.map(|word| fire(word, listeners, slot, fences)))
 }
 
-fn fire(word: &AtomicU64, listeners: &[Listener], slot: u32, fences: bool) -> u64 {
+fn fire(word: &AtomicU64, listeners: &[SideListener], slot: u32, fences: bool) -> u64 {
     if word.load(Ordering::Relaxed) == 0 {
         return 0;
     }
@@ -53,14 +53,14 @@ fn fire(word: &AtomicU64, listeners: &[Listener], slot: u32, fences: bool) -> u6
     }
 }
 
-fn mark(listener: &Listener, slot: u32) {
+fn mark(listener: &SideListener, slot: u32) {
     let index = slot as usize / 64;
     listener.active[index].fetch_or(1 << (slot % 64), Ordering::SeqCst);
     listener.summary.fetch_or(1 << index, Ordering::SeqCst);
 }
 
 /// Calls `each` with the slots that were marked since, and unmarks them.
-pub fn scan(listener: &Listener, mut each: impl FnMut(u32)) {
+pub fn scan(listener: &SideListener, mut each: impl FnMut(u32)) {
     if listener.summary.load(Ordering::Relaxed) == 0 {
         return;
     }
@@ -96,7 +96,7 @@ pub fn disarm(word: &AtomicU64, wish: Armed) -> bool {
 }
 
 /// The owner of a set is about to sleep: its bell is rung from now on. Then: [`sleeper_barrier`], [`scan`], and sleep.
-pub fn lie_down(listener: &Listener, sleeper: usize, bell: u64) {
+pub fn lie_down(listener: &SideListener, sleeper: usize, bell: u64) {
     listener.sleeping[sleeper].store(bell, Ordering::SeqCst);
 }
 

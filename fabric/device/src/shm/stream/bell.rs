@@ -26,9 +26,9 @@ static INSIDE: AtomicU32 = AtomicU32::new(0);
 const INSIDE_LOOKS: u32 = 1000;
 
 /// A descriptor that is looked up from now on is not given to the program before this is dropped: see [`give_up`].
-struct Inside;
+struct InsideBells;
 
-impl Inside {
+impl InsideBells {
     fn enter() -> Self {
         // ORDER: bell-lost
         INSIDE.fetch_add(1, Ordering::SeqCst);
@@ -36,14 +36,14 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideBells {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// All that is kept at present.
-fn all_kept() -> impl Iterator<Item = &'static Kept> {
+fn all_kept() -> impl Iterator<Item = &'static KeptDescriptor> {
     let of_bells = POOL.iter().filter(|entry| entry.state.load(Ordering::Relaxed) != VACANT).map(|entry| &entry.socket);
     of_bells.chain([&RINGER])
 }
@@ -56,8 +56,8 @@ pub fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
     if low > high {
         return None;
     }
-    let within = |kept: &&Kept| (low..=high).contains(&kept.descriptor.load(Ordering::Relaxed));
-    all_kept().filter(within).filter_map(Kept::compare).min()
+    let within = |kept: &&KeptDescriptor| (low..=high).contains(&kept.descriptor.load(Ordering::Relaxed));
+    all_kept().filter(within).filter_map(KeptDescriptor::compare).min()
 }
 
 /// The program is about to put another file in the place of `descriptor`, which it may: that is ours no more, and nobody
@@ -89,14 +89,14 @@ fn closings() -> u64 {
 
 /// A descriptor of ours that a program may have closed behind our back: recognised by its cookie, which is compared again
 /// after everything that may have been its end.
-struct Kept {
+struct KeptDescriptor {
     descriptor: AtomicI32,
     cookie: AtomicU64,
     /// One more than the closings before it was last compared; 0 for never.
     compared: AtomicU64,
 }
 
-impl Kept {
+impl KeptDescriptor {
     const fn none() -> Self {
         Self { descriptor: AtomicI32::new(-1), cookie: AtomicU64::new(0), compared: AtomicU64::new(0) }
     }
@@ -130,16 +130,17 @@ impl Kept {
     }
 }
 
-struct Entry {
+struct BellEntry {
     state: AtomicU32,
-    socket: Kept,
+    socket: KeptDescriptor,
     number: AtomicU64,
 }
 
 const BELLS: usize = 512;
-static POOL: [Entry; BELLS] =
-    [const { Entry { state: AtomicU32::new(VACANT), socket: Kept::none(), number: AtomicU64::new(0) } }; BELLS];
-static RINGER: Kept = Kept::none();
+static POOL: [BellEntry; BELLS] =
+    [const { BellEntry { state: AtomicU32::new(VACANT), socket: KeptDescriptor::none(), number: AtomicU64::new(0) } };
+        BELLS];
+static RINGER: KeptDescriptor = KeptDescriptor::none();
 
 /// A bell of this process.
 #[derive(Debug)]
@@ -149,7 +150,7 @@ pub struct Bell {
     descriptor: RawFd,
 }
 
-fn new_bell(entry: &Entry) -> io::Result<()> {
+fn new_bell(entry: &BellEntry) -> io::Result<()> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM)?;
     let bound = (0..8).find_map(|_| {
         let number = kernel::random() >> (64 - BELL_BITS);
@@ -172,7 +173,7 @@ impl Bell {
     /// # Errors
     /// Those of `socket` and `bind`; `EMFILE` also when the pool is exhausted.
     pub fn take() -> io::Result<Self> {
-        let take = |entry: &Entry, wanted: &[u32]| {
+        let take = |entry: &BellEntry, wanted: &[u32]| {
             let state = entry.state.load(Ordering::Relaxed);
             let right = wanted.contains(&state);
             (right && entry.state.compare_exchange(state, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok())
@@ -217,7 +218,7 @@ impl Bell {
 
     /// Makes it unreadable until it is rung again.
     pub fn drain(&self) {
-        let _inside = Inside::enter();
+        let _inside = InsideBells::enter();
         // What stands in its place would lose bytes of the program's.
         while self.is_intact() && kernel::discard(self.descriptor) {}
     }
@@ -274,7 +275,7 @@ fn new_ringer() -> Option<RawFd> {
 
 /// Rings a bell. One that is gone, or was rung and not answered yet, is left alone.
 pub fn ring(number: u64) {
-    let _inside = Inside::enter();
+    let _inside = InsideBells::enter();
     // Without a descriptor nobody can be rung: only where the program has closed ours, and used up all others since.
     if let Some(ringer) = ringer() {
         let _ = kernel::send_to(ringer, &bell_word(number).to_be_bytes(), &Abstract::new(&bell_name(number)));

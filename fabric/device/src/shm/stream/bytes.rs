@@ -19,14 +19,14 @@ pub trait RingBytes {
 /// A ring in shared memory, of a power of two bytes.
 #[cfg(not(loom))]
 #[derive(Clone, Copy)]
-pub struct Ring<'a> {
+pub struct StreamRing<'a> {
     base: *mut u8,
     size: u64,
     _memory: PhantomData<&'a [u8]>,
 }
 
 #[cfg(not(loom))]
-impl Ring<'_> {
+impl StreamRing<'_> {
     /// # Safety
     /// `size` bytes at `base` can be read and written as long as the ring lives; the size is a power of two.
     pub unsafe fn new(base: *mut u8, size: usize) -> Self {
@@ -45,7 +45,7 @@ impl Ring<'_> {
 }
 
 #[cfg(not(loom))]
-impl RingBytes for Ring<'_> {
+impl RingBytes for StreamRing<'_> {
     #[inline(always)]
     fn size(&self) -> u64 {
         self.size

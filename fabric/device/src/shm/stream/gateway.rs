@@ -2,12 +2,12 @@
 
 use super::arena::Arena;
 use super::bell;
-use super::bytes::Ring;
-use super::lock::{Lock, Patience};
+use super::bytes::StreamRing;
+use super::lock::{Patience, StreamLock};
 pub use super::mirror::PROGRAM;
 use super::mirror::{Mirror, Record, Tick};
 use crate::kernel::{self, Descriptor};
-use crate::xdp::{Ends, LaneState, Route, SharedLane};
+use crate::xdp::{Ends, LaneRoute, LaneState, SharedLane};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ pub struct FarEnd {
 
 /// What has passed through a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct GatewayCounters {
     pub sent: u64,
     /// Times that everything unconfirmed was said again.
     pub again: u64,
@@ -50,7 +50,7 @@ pub enum Ticked {
 }
 
 /// What a datagram was that was taken.
-struct Taken {
+struct TakenDatagram {
     slot: u32,
     /// An answer is wanted.
     asks: bool,
@@ -71,9 +71,9 @@ unsafe impl Sync for Gateway {}
 unsafe impl Send for Gateway {}
 
 /// Being the one who uses lane and records.
-struct Turn<'a>(Lock<'a>);
+struct GatewayTurn<'a>(StreamLock<'a>);
 
-impl Drop for Turn<'_> {
+impl Drop for GatewayTurn<'_> {
     fn drop(&mut self) {
         self.0.release();
     }
@@ -156,10 +156,10 @@ impl Gateway {
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> GatewayCounters {
         let [sent, again, came, refused] =
             [0, 1, 2, 3].map(|which| self.long(header::COUNTERS + 8 * which).load(Ordering::Relaxed));
-        Counters { sent, again, came, refused }
+        GatewayCounters { sent, again, came, refused }
     }
 
     /// The rendezvous, at each tick: it is there, at this time of the monotonic clock.
@@ -172,25 +172,25 @@ impl Gateway {
         self.long(header::BEAT).load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> Lock<'_> {
-        Lock { word: self.word(header::LOCK), contended: self.word(header::CONTENDED) }
+    fn lock(&self) -> StreamLock<'_> {
+        StreamLock { word: self.word(header::LOCK), contended: self.word(header::CONTENDED) }
     }
 
     /// `None` where another one has it for long, or this very thread, further out: what is to be done is left to a tick.
-    fn take_turn(&self, me: u32) -> Option<Turn<'_>> {
+    fn take_turn(&self, me: u32) -> Option<GatewayTurn<'_>> {
         self.try_turn(me).or_else(|| self.take_turn_slowly(me))
     }
 
     #[cold]
-    fn take_turn_slowly(&self, me: u32) -> Option<Turn<'_>> {
+    fn take_turn_slowly(&self, me: u32) -> Option<GatewayTurn<'_>> {
         let lock = self.lock();
-        self.patience.wait(lock, me, kernel::yield_core).then(|| Turn(lock))
+        self.patience.wait(lock, me, kernel::yield_core).then(|| GatewayTurn(lock))
     }
 
-    fn try_turn(&self, me: u32) -> Option<Turn<'_>> {
+    fn try_turn(&self, me: u32) -> Option<GatewayTurn<'_>> {
         let lock = self.lock();
         // Made only when it is ours: one that is made and dropped would end the turn of another.
-        lock.try_acquire(me).then(|| Turn(lock))
+        lock.try_acquire(me).then(|| GatewayTurn(lock))
     }
 
     /// The rendezvous: the process is gone, and with it whoever may have been inside.
@@ -198,7 +198,7 @@ impl Gateway {
         self.lock().seize();
     }
 
-    fn mirror<'a>(&'a self, arena: &Arena, slot: u32) -> Mirror<'a, Ring<'static>> {
+    fn mirror<'a>(&'a self, arena: &Arena, slot: u32) -> Mirror<'a, StreamRing<'static>> {
         Mirror {
             record: self.record(slot),
             out: arena.direction(slot, PROGRAM),
@@ -275,7 +275,7 @@ impl Gateway {
 
     /// Takes one datagram.
     #[inline]
-    fn take(&self, arena: &Arena, ends: Option<&Ends>, datagram: &[u8]) -> Option<Taken> {
+    fn take(&self, arena: &Arena, ends: Option<&Ends>, datagram: &[u8]) -> Option<TakenDatagram> {
         let named = Parcel::address(datagram).filter(|(slot, _)| *slot < SLOTS);
         let opened = named.and_then(|(slot, generation)| {
             self.record(slot).open(datagram, generation).map(|(parcel, bytes)| (slot, parcel, bytes))
@@ -289,7 +289,7 @@ impl Gateway {
         let before = record.progress();
         self.mirror(arena, slot).take(&parcel, bytes, ring);
         let is_elsewhere = ends.is_some_and(|ends| !self.learn(record, ends, record.progress() != before));
-        Some(Taken { slot, asks: parcel.flags & flag::ASK != 0, is_elsewhere })
+        Some(TakenDatagram { slot, asks: parcel.flags & flag::ASK != 0, is_elsewhere })
     }
 
     /// The way back is the way that a parcel has come: another one than is known, if the parcel has brought something. One
@@ -314,7 +314,7 @@ impl Gateway {
     #[cold]
     fn answer_there(&self, arena: &Arena, slot: u32, ends: &Ends) {
         let write = |place: &mut [u8]| self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false);
-        if self.lane.send(self.state(), &Route::learn(ends), write) {
+        if self.lane.send(self.state(), &LaneRoute::learn(ends), write) {
             self.count(0);
         }
     }
@@ -424,14 +424,14 @@ impl Drop for Gateway {
 
 /// The way to the other end, if it is known. What stands there is a claim.
 #[inline]
-fn route(record: &Record) -> Option<Route> {
+fn route(record: &Record) -> Option<LaneRoute> {
     if record.has_route.load(Ordering::Acquire) == 0 {
         return None;
     }
-    Route::from_words(&std::array::from_fn(|at| record.route[at].load(Ordering::Relaxed)))
+    LaneRoute::from_words(&std::array::from_fn(|at| record.route[at].load(Ordering::Relaxed)))
 }
 
-fn ring(calls: super::armed::Calls) {
+fn ring(calls: super::armed::BellCalls) {
     for number in calls.0.into_iter().filter(|number| *number != 0) {
         bell::ring(number);
     }

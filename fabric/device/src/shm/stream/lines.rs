@@ -52,7 +52,7 @@ pub struct Stamps(pub [AtomicU64; STAMPS]);
 
 /// What the processes of a side have done by the kernel on connections without a slot.
 #[repr(C, align(64))]
-pub struct ByKernel {
+pub struct KernelCounts {
     pub count: AtomicU64,
     _line: [u64; 7],
     pub events: [KernelEvent; KERNEL_EVENTS],
@@ -69,7 +69,7 @@ pub struct KernelEvent {
 
 /// One direction of a slot.
 #[repr(C, align(64))]
-pub struct Direction {
+pub struct SlotDirection {
     pub sender: SenderLine,
     pub watch: WatchLine,
     pub receiver: ReceiverLine,
@@ -79,7 +79,7 @@ pub struct Direction {
 
 /// What one process of a side is told.
 #[repr(C, align(1024))]
-pub struct Listener {
+pub struct SideListener {
     pub summary: AtomicU64,
     _line: [u64; 7],
     pub active: [AtomicU64; listener::ACTIVE_WORDS],
@@ -170,7 +170,7 @@ pub struct CallOptions {
 
 /// A slot as one side knows it.
 #[repr(C, align(64))]
-pub struct Own {
+pub struct OwnSlot {
     pub sender: OwnSender,
     pub receiver: OwnReceiver,
     pub side: OwnSide,
@@ -189,8 +189,8 @@ pub(in crate::shm) mod zero {
         AtomicU64::new(0)
     }
 
-    pub fn direction() -> Direction {
-        Direction {
+    pub fn direction() -> SlotDirection {
+        SlotDirection {
             sender: SenderLine {
                 head: long(),
                 mode: word(),
@@ -220,13 +220,13 @@ pub(in crate::shm) mod zero {
     }
 
     #[cfg(not(loom))]
-    pub fn by_kernel() -> ByKernel {
+    pub fn by_kernel() -> KernelCounts {
         let event = || KernelEvent { begun: long(), done: long(), connection: long() };
-        ByKernel { count: long(), _line: [0; 7], events: std::array::from_fn(|_| event()) }
+        KernelCounts { count: long(), _line: [0; 7], events: std::array::from_fn(|_| event()) }
     }
 
-    pub fn listener() -> Listener {
-        Listener {
+    pub fn listener() -> SideListener {
+        SideListener {
             summary: long(),
             _line: [0; 7],
             active: std::array::from_fn(|_| long()),
@@ -273,32 +273,33 @@ mod layout {
     use std::mem::offset_of;
     use weft_wire::stream::arena::{direction, header};
 
-    const _: () = assert!(size_of::<ByKernel>() == header::KERNEL_BYTES);
-    const _: () = assert!(size_of::<Direction>() == direction::BYTES && size_of::<Listener>() == listener::BYTES);
-    const _: () = assert!(offset_of!(Direction, sender.head) == direction::sender::HEAD);
-    const _: () = assert!(offset_of!(Direction, sender.mode) == direction::sender::MODE);
-    const _: () = assert!(offset_of!(Direction, sender.attached) == direction::sender::ATTACHED);
-    const _: () = assert!(offset_of!(Direction, sender.kernel_before) == direction::sender::KERNEL_BEFORE);
-    const _: () = assert!(offset_of!(Direction, sender.final_at) == direction::sender::FINAL_AT);
-    const _: () = assert!(offset_of!(Direction, sender.closing) == direction::sender::CLOSING);
-    const _: () = assert!(offset_of!(Direction, sender.leaving) == direction::sender::LEAVING);
-    const _: () = assert!(offset_of!(Direction, sender.gone) == direction::sender::GONE);
-    const _: () = assert!(offset_of!(Direction, sender.events) == direction::sender::EVENTS);
-    const _: () = assert!(offset_of!(Direction, sender.kept) == direction::sender::KEPT);
-    const _: () = assert!(offset_of!(Direction, sender.kept_event) == direction::sender::KEPT_EVENT);
-    const _: () = assert!(offset_of!(Direction, receiver.told) == direction::receiver::TOLD);
-    const _: () = assert!(offset_of!(Direction, stamps) == direction::STAMPS);
-    const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);
-    const _: () = assert!(offset_of!(Direction, watch.set) == direction::watch::SET);
-    const _: () = assert!(offset_of!(Direction, watch.attached) == direction::watch::ATTACHED);
-    const _: () = assert!(offset_of!(Direction, watch.ordered) == direction::watch::ORDERED);
-    const _: () = assert!(offset_of!(Direction, watch.want_kernel) == direction::watch::WANT_KERNEL);
-    const _: () = assert!(offset_of!(Direction, watch.reading_kernel) == direction::watch::READING_KERNEL);
-    const _: () = assert!(offset_of!(Direction, watch.sending) == direction::watch::SENDING);
-    const _: () = assert!(offset_of!(Direction, receiver.tail) == direction::receiver::TAIL);
-    const _: () = assert!(offset_of!(Direction, room.wait) == direction::room::WAIT);
-    const _: () = assert!(offset_of!(Direction, room.set) == direction::room::SET);
-    const _: () = assert!(offset_of!(Listener, summary) == listener::SUMMARY);
-    const _: () = assert!(offset_of!(Listener, active) == listener::ACTIVE);
-    const _: () = assert!(offset_of!(Listener, sleeping) == listener::SLEEPING);
+    const _: () = assert!(size_of::<KernelCounts>() == header::KERNEL_BYTES);
+    const _: () =
+        assert!(size_of::<SlotDirection>() == direction::BYTES && size_of::<SideListener>() == listener::BYTES);
+    const _: () = assert!(offset_of!(SlotDirection, sender.head) == direction::sender::HEAD);
+    const _: () = assert!(offset_of!(SlotDirection, sender.mode) == direction::sender::MODE);
+    const _: () = assert!(offset_of!(SlotDirection, sender.attached) == direction::sender::ATTACHED);
+    const _: () = assert!(offset_of!(SlotDirection, sender.kernel_before) == direction::sender::KERNEL_BEFORE);
+    const _: () = assert!(offset_of!(SlotDirection, sender.final_at) == direction::sender::FINAL_AT);
+    const _: () = assert!(offset_of!(SlotDirection, sender.closing) == direction::sender::CLOSING);
+    const _: () = assert!(offset_of!(SlotDirection, sender.leaving) == direction::sender::LEAVING);
+    const _: () = assert!(offset_of!(SlotDirection, sender.gone) == direction::sender::GONE);
+    const _: () = assert!(offset_of!(SlotDirection, sender.events) == direction::sender::EVENTS);
+    const _: () = assert!(offset_of!(SlotDirection, sender.kept) == direction::sender::KEPT);
+    const _: () = assert!(offset_of!(SlotDirection, sender.kept_event) == direction::sender::KEPT_EVENT);
+    const _: () = assert!(offset_of!(SlotDirection, receiver.told) == direction::receiver::TOLD);
+    const _: () = assert!(offset_of!(SlotDirection, stamps) == direction::STAMPS);
+    const _: () = assert!(offset_of!(SlotDirection, watch.wait) == direction::watch::WAIT);
+    const _: () = assert!(offset_of!(SlotDirection, watch.set) == direction::watch::SET);
+    const _: () = assert!(offset_of!(SlotDirection, watch.attached) == direction::watch::ATTACHED);
+    const _: () = assert!(offset_of!(SlotDirection, watch.ordered) == direction::watch::ORDERED);
+    const _: () = assert!(offset_of!(SlotDirection, watch.want_kernel) == direction::watch::WANT_KERNEL);
+    const _: () = assert!(offset_of!(SlotDirection, watch.reading_kernel) == direction::watch::READING_KERNEL);
+    const _: () = assert!(offset_of!(SlotDirection, watch.sending) == direction::watch::SENDING);
+    const _: () = assert!(offset_of!(SlotDirection, receiver.tail) == direction::receiver::TAIL);
+    const _: () = assert!(offset_of!(SlotDirection, room.wait) == direction::room::WAIT);
+    const _: () = assert!(offset_of!(SlotDirection, room.set) == direction::room::SET);
+    const _: () = assert!(offset_of!(SideListener, summary) == listener::SUMMARY);
+    const _: () = assert!(offset_of!(SideListener, active) == listener::ACTIVE);
+    const _: () = assert!(offset_of!(SideListener, sleeping) == listener::SLEEPING);
 }

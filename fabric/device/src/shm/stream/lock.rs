@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How a lock was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum HowLocked {
     Yes,
     /// Not at all: this very thread holds it, further out, interrupted by a signal.
     Nested,
@@ -15,7 +15,7 @@ pub enum Held {
 
 /// Names its holder by the thread's number.
 #[derive(Clone, Copy)]
-pub struct Lock<'a> {
+pub struct StreamLock<'a> {
     pub word: &'a AtomicU32,
     pub contended: &'a AtomicU32,
 }
@@ -24,13 +24,13 @@ const SPINS: u32 = 200;
 /// A sleeper looks at least so often whether the holder lives.
 const LOOK: Duration = Duration::from_millis(20);
 
-impl Lock<'_> {
+impl StreamLock<'_> {
     /// Waits for the lock, as the thread `me`.
     #[inline(always)]
-    pub fn acquire(&self, me: u32) -> Held {
+    pub fn acquire(&self, me: u32) -> HowLocked {
         match self.word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Held::Yes,
-            Err(holder) if holder == me => Held::Nested,
+            Ok(_) => HowLocked::Yes,
+            Err(holder) if holder == me => HowLocked::Nested,
             Err(_) => self.acquire_slowly(me),
         }
     }
@@ -62,11 +62,11 @@ impl Lock<'_> {
     }
 
     #[cold]
-    fn acquire_slowly(&self, me: u32) -> Held {
+    fn acquire_slowly(&self, me: u32) -> HowLocked {
         for _ in 0..SPINS {
             std::hint::spin_loop();
             if self.word.load(Ordering::Relaxed) == 0 && self.try_from(0, me) {
-                return Held::Yes;
+                return HowLocked::Yes;
             }
         }
         loop {
@@ -77,7 +77,7 @@ impl Lock<'_> {
             let holder = self.word.load(Ordering::Relaxed);
             let free = holder == 0 || !kernel::is_alive(holder);
             if free && self.try_from(holder, me) {
-                return Held::Yes;
+                return HowLocked::Yes;
             }
             if !free {
                 kernel::futex_wait(self.word, holder, Some(LOOK));
@@ -116,7 +116,7 @@ pub struct Patience {
 
 impl Patience {
     /// Whether the lock was got. `offer` offers the core to others.
-    pub fn wait(&self, lock: Lock<'_>, me: u32, offer: impl Fn()) -> bool {
+    pub fn wait(&self, lock: StreamLock<'_>, me: u32, offer: impl Fn()) -> bool {
         let offers = if self.is_over.load(Ordering::Relaxed) { 1 } else { OFFERS };
         for count in 0..offers {
             let taken = (0..LOOKS).any(|_| {
@@ -160,8 +160,8 @@ mod tests {
             Arc::new(Self { word, contended, value: UnsafeCell::new(0) })
         }
 
-        fn lock(&self) -> Lock<'_> {
-            Lock { word: &self.word, contended: &self.contended }
+        fn lock(&self) -> StreamLock<'_> {
+            StreamLock { word: &self.word, contended: &self.contended }
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
-                        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Yes);
+                        assert_eq!(guarded.lock().acquire(kernel::thread()), HowLocked::Yes);
                         // SAFETY: under the lock.
                         unsafe { *guarded.value.get() += 1 };
                         guarded.lock().release();
@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn who_holds_it_is_told_so() {
         let guarded = Guarded::new(kernel::thread());
-        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Nested);
+        assert_eq!(guarded.lock().acquire(kernel::thread()), HowLocked::Nested);
     }
 
     #[test]
     fn a_dead_holder_is_taken_over_even_before_it_is_collected() {
         let mut child = std::process::Command::new("true").spawn().expect("true");
         let guarded = Guarded::new(child.id());
-        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Yes);
+        assert_eq!(guarded.lock().acquire(kernel::thread()), HowLocked::Yes);
         child.wait().expect("collected");
     }
 

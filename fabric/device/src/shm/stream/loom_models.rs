@@ -3,16 +3,16 @@
 //! The lock is not modelled: it is a word of the kernel's. Bytes stand in loom's cells, which fail on any access that is
 //! not ordered before or after another one.
 
-use super::armed::{Calls, arm, lie_down, scan, sleeper_barrier};
+use super::armed::{BellCalls, arm, lie_down, scan, sleeper_barrier};
 use super::bytes::RingBytes;
-use super::lines::{Direction, Listener, OwnReceiver, OwnSender, zero};
-use super::receiver::{Found, Receiver, Source, find};
-use super::sender::{Sender, Target};
+use super::lines::{OwnReceiver, OwnSender, SideListener, SlotDirection, zero};
+use super::receiver::{ByteSource, FoundBytes, StreamReceiver, find};
+use super::sender::{SendTarget, StreamSender};
 use crate::sync::{AtomicU32, Ordering};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
-use weft_wire::stream::arena::{Armed, Mode};
+use weft_wire::stream::arena::{Armed, DirectionMode};
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -24,9 +24,9 @@ const SIZE: usize = 2;
 const GENERATION: u32 = 1;
 
 /// A ring of cells, each written and read as a whole.
-struct Cells([UnsafeCell<u8>; SIZE]);
+struct StreamCells([UnsafeCell<u8>; SIZE]);
 
-impl RingBytes for &Cells {
+impl RingBytes for &StreamCells {
     fn size(&self) -> u64 {
         SIZE as u64
     }
@@ -46,29 +46,29 @@ impl RingBytes for &Cells {
     }
 }
 
-struct Pair {
-    direction: Direction,
+struct StreamPair {
+    direction: SlotDirection,
     own_sender: OwnSender,
     own_receiver: OwnReceiver,
-    cells: Cells,
-    listeners: Vec<Listener>,
+    cells: StreamCells,
+    listeners: Vec<SideListener>,
     /// Stands for the kernel's stream: 1 when a byte was sent there behind those of the ring.
     kernel: AtomicU32,
 }
 
 // SAFETY: the cells are what the models are about; loom checks each access.
-unsafe impl Send for Pair {}
+unsafe impl Send for StreamPair {}
 // SAFETY: as above.
-unsafe impl Sync for Pair {}
+unsafe impl Sync for StreamPair {}
 
-impl Pair {
+impl StreamPair {
     /// Both ends attached, and both in this mode.
-    fn new(mode: Mode, listeners: usize) -> Arc<Self> {
+    fn new(mode: DirectionMode, listeners: usize) -> Arc<Self> {
         let pair = Self {
             direction: zero::direction(),
             own_sender: zero::own_sender(),
             own_receiver: zero::own_receiver(),
-            cells: Cells(std::array::from_fn(|_| UnsafeCell::new(0))),
+            cells: StreamCells(std::array::from_fn(|_| UnsafeCell::new(0))),
             listeners: (0..listeners).map(|_| zero::listener()).collect(),
             kernel: AtomicU32::new(0),
         };
@@ -80,20 +80,20 @@ impl Pair {
         Arc::new(pair)
     }
 
-    fn sender(&self) -> Sender<'_, &Cells> {
-        Sender::new(&self.direction, &self.own_sender, &self.cells, &self.listeners, (0, GENERATION, false))
+    fn sender(&self) -> StreamSender<'_, &StreamCells> {
+        StreamSender::new(&self.direction, &self.own_sender, &self.cells, &self.listeners, (0, GENERATION, false))
     }
 
-    fn receiver(&self) -> Receiver<'_, &Cells> {
-        Receiver::new(&self.direction, &self.own_receiver, &self.cells, &self.listeners, (0, GENERATION, false))
+    fn receiver(&self) -> StreamReceiver<'_, &StreamCells> {
+        StreamReceiver::new(&self.direction, &self.own_receiver, &self.cells, &self.listeners, (0, GENERATION, false))
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> FoundBytes {
         find(&self.direction, &self.own_receiver, GENERATION, SIZE as u64, 0)
     }
 
     /// Sends one byte and answers who is to be rung.
-    fn send_one(&self) -> Calls {
+    fn send_one(&self) -> BellCalls {
         let mut sender = self.sender();
         assert_eq!(sender.push(&[1], |_| {}), 1);
         let calls = sender.publish();
@@ -106,7 +106,7 @@ impl Pair {
 fn model_bytes_arrive_whole_and_their_room_is_used_only_after_it_was_given_back() {
     const BYTES: u8 = 3;
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
+        let pair = StreamPair::new(DirectionMode::Ring, 0);
         let there = pair.clone();
         let sending = thread::spawn(move || {
             let mut sender = there.sender();
@@ -114,7 +114,7 @@ fn model_bytes_arrive_whole_and_their_room_is_used_only_after_it_was_given_back(
                 while sender.push(&[byte], |_| {}) == 0 {
                     thread::yield_now();
                 }
-                assert_eq!(sender.publish(), Calls::NONE);
+                assert_eq!(sender.publish(), BellCalls::NONE);
             }
         });
         let mut receiver = pair.receiver();
@@ -124,7 +124,7 @@ fn model_bytes_arrive_whole_and_their_room_is_used_only_after_it_was_given_back(
                 thread::yield_now();
             }
             assert_eq!(place, [byte]);
-            assert_eq!(receiver.publish(), Calls::NONE);
+            assert_eq!(receiver.publish(), BellCalls::NONE);
         }
         sending.join().expect("the sender");
     });
@@ -133,24 +133,24 @@ fn model_bytes_arrive_whole_and_their_room_is_used_only_after_it_was_given_back(
 #[test]
 fn model_a_byte_wakes_who_falls_asleep() {
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
+        let pair = StreamPair::new(DirectionMode::Ring, 0);
         let there = pair.clone();
         let sending = thread::spawn(move || there.send_one());
         assert!(arm(&pair.direction.watch.wait, Armed::Bell(9)));
         sleeper_barrier(false);
-        let empty = pair.found() == Found::Empty;
+        let empty = pair.found() == FoundBytes::Empty;
         let calls = sending.join().expect("the sender");
-        assert!(!empty || calls == Calls([9, 0]), "asleep, and nobody rings");
+        assert!(!empty || calls == BellCalls([9, 0]), "asleep, and nobody rings");
     });
 }
 
 #[test]
 fn model_room_wakes_who_falls_asleep() {
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
+        let pair = StreamPair::new(DirectionMode::Ring, 0);
         let mut sender = pair.sender();
         assert_eq!(sender.push(&[1, 2], |_| {}), 2);
-        assert_eq!(sender.publish(), Calls::NONE);
+        assert_eq!(sender.publish(), BellCalls::NONE);
         let there = pair.clone();
         let receiving = thread::spawn(move || {
             let mut receiver = there.receiver();
@@ -161,14 +161,14 @@ fn model_room_wakes_who_falls_asleep() {
         sleeper_barrier(false);
         let full = sender.free(1) == 0;
         let calls = receiving.join().expect("the receiver");
-        assert!(!full || calls == Calls([9, 0]), "asleep with room in the ring");
+        assert!(!full || calls == BellCalls([9, 0]), "asleep with room in the ring");
     });
 }
 
 #[test]
 fn model_a_set_that_falls_asleep_is_rung_or_finds_the_mark() {
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 1);
+        let pair = StreamPair::new(DirectionMode::Ring, 1);
         assert!(arm(&pair.direction.watch.set, Armed::Set { listener: 0, sleeper: 3 }));
         let there = pair.clone();
         let sending = thread::spawn(move || there.send_one());
@@ -177,23 +177,23 @@ fn model_a_set_that_falls_asleep_is_rung_or_finds_the_mark() {
         let mut marked = false;
         scan(&pair.listeners[0], |slot| marked |= slot == 0);
         let calls = sending.join().expect("the sender");
-        assert!(marked || calls == Calls([0, 9]), "asleep, not marked, and nobody rings");
+        assert!(marked || calls == BellCalls([0, 9]), "asleep, not marked, and nobody rings");
     });
 }
 
 #[test]
 fn model_the_switch_comes_with_its_position() {
     explore(|| {
-        let pair = Pair::new(Mode::Kernel, 0);
+        let pair = StreamPair::new(DirectionMode::Kernel, 0);
         let there = pair.clone();
         let sending = thread::spawn(move || {
             let mut sender = there.sender();
-            assert_eq!(sender.route(), Target::MaySwitch);
+            assert_eq!(sender.route(), SendTarget::MaySwitch);
             sender.switch_to_ring(5);
         });
         let mut receiver = pair.receiver();
         let source = receiver.route(5);
-        assert!(matches!(source, Source::Kernel(None) | Source::Ring), "{source:?}");
+        assert!(matches!(source, ByteSource::Kernel(None) | ByteSource::Ring), "{source:?}");
         sending.join().expect("the sender");
     });
 }
@@ -201,7 +201,7 @@ fn model_the_switch_comes_with_its_position() {
 #[test]
 fn model_what_follows_the_ring_in_the_kernel_is_not_read_before_the_ring() {
     explore(|| {
-        let pair = Pair::new(Mode::Kernel, 0);
+        let pair = StreamPair::new(DirectionMode::Kernel, 0);
         // The byte is there from the beginning: its publication would come with a fence of the model's, which in truth is
         // none of the processor's.
         pair.own_sender.head.store(1, Ordering::Relaxed);
@@ -210,13 +210,13 @@ fn model_what_follows_the_ring_in_the_kernel_is_not_read_before_the_ring() {
         let sending = thread::spawn(move || {
             let mut sender = there.sender();
             sender.switch_to_ring(0);
-            assert_eq!(sender.switch_to_kernel(), Calls::NONE);
+            assert_eq!(sender.switch_to_kernel(), BellCalls::NONE);
             if sender.settled() {
                 there.kernel.store(1, Ordering::SeqCst);
             }
         });
         let mut receiver = pair.receiver();
-        if receiver.route(0) == Source::Kernel(None) {
+        if receiver.route(0) == ByteSource::Kernel(None) {
             assert_eq!(pair.kernel.load(Ordering::SeqCst), 0, "the byte of the ring was overtaken");
         }
         receiver.end();
@@ -227,13 +227,13 @@ fn model_what_follows_the_ring_in_the_kernel_is_not_read_before_the_ring() {
 #[test]
 fn model_who_may_read_the_kernel_has_nothing_in_the_ring() {
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
+        let pair = StreamPair::new(DirectionMode::Ring, 0);
         let there = pair.clone();
         let sending = thread::spawn(move || {
             let mut sender = there.sender();
-            if sender.route() == Target::Ring {
+            if sender.route() == SendTarget::Ring {
                 sender.push(&[1], |_| {});
-                assert_eq!(sender.publish(), Calls::NONE);
+                assert_eq!(sender.publish(), BellCalls::NONE);
             }
             sender.end();
         });
@@ -246,7 +246,7 @@ fn model_who_may_read_the_kernel_has_nothing_in_the_ring() {
 #[test]
 fn model_a_wish_that_crosses_a_switch_finds_the_rest_in_one_place() {
     explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
+        let pair = StreamPair::new(DirectionMode::Ring, 0);
         // Two bytes, of which nothing was read; as above they are there from the beginning.
         for head in [&pair.own_sender.head, &pair.direction.sender.head] {
             head.store(2, Ordering::Relaxed);
@@ -254,14 +254,14 @@ fn model_a_wish_that_crosses_a_switch_finds_the_rest_in_one_place() {
         let there = pair.clone();
         let sending = thread::spawn(move || {
             let mut sender = there.sender();
-            if sender.route() == Target::GiveBack {
+            if sender.route() == SendTarget::GiveBack {
                 let given = sender.give_back(|piece| {
                     there.kernel.store(piece.len() as u32, Ordering::SeqCst);
                     Ok(piece.len())
                 });
                 assert!(given.is_ok());
             } else {
-                assert_eq!(sender.switch_to_kernel(), Calls::NONE);
+                assert_eq!(sender.switch_to_kernel(), BellCalls::NONE);
             }
             sender.end();
         });
@@ -269,8 +269,8 @@ fn model_a_wish_that_crosses_a_switch_finds_the_rest_in_one_place() {
         sending.join().expect("the sender");
         let mut receiver = pair.receiver();
         match (receiver.route(0), pair.kernel.load(Ordering::SeqCst)) {
-            (Source::Kernel(None), 2) => assert_eq!(receiver.available(2), 0, "twice"),
-            (Source::Ring, 0) => assert_eq!(receiver.available(2), 2, "lost"),
+            (ByteSource::Kernel(None), 2) => assert_eq!(receiver.available(2), 0, "twice"),
+            (ByteSource::Ring, 0) => assert_eq!(receiver.available(2), 2, "lost"),
             other => panic!("{other:?}"),
         }
     });

@@ -12,13 +12,13 @@
 //! What was sent stays in the ring until the other program has taken it, so the ring is the store for sending again. What
 //! arrives out of order is dropped, and comes again.
 
-use super::armed::{Calls, fire_all, look};
+use super::armed::{BellCalls, fire_all, look};
 use super::bytes::RingBytes;
-use super::lines::{Direction, Listener};
+use super::lines::{SideListener, SlotDirection};
 use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, full_barrier, owner_barrier};
-use crate::xdp::Route;
+use crate::xdp::LaneRoute;
 use weft_wire::link::mac::Key;
-use weft_wire::stream::arena::{HALF_CLOSED, Mode};
+use weft_wire::stream::arena::{DirectionMode, HALF_CLOSED};
 use weft_wire::stream::parcel::{HEADER_BYTES, Parcel, flag};
 
 /// Side of the arena that is the program; the other one is the other host.
@@ -43,8 +43,8 @@ pub struct Record {
     pub key_out: [AtomicU64; 2],
     pub key_in: [AtomicU64; 2],
     _line: [u64; 2],
-    pub route: [AtomicU64; Route::WORDS],
-    _gap: [u64; 16 - Route::WORDS],
+    pub route: [AtomicU64; LaneRoute::WORDS],
+    _gap: [u64; 16 - LaneRoute::WORDS],
     /// How far we have sent, and ever sent, and how far the other host has it.
     sent: AtomicU64,
     ever_sent: AtomicU64,
@@ -74,12 +74,12 @@ const _: () = assert!(size_of::<Record>() == weft_wire::stream::gateway::RECORD_
 pub struct Mirror<'a, B> {
     pub record: &'a Record,
     /// The direction in which the program sends, and the other one.
-    pub out: &'a Direction,
-    pub into: &'a Direction,
+    pub out: &'a SlotDirection,
+    pub into: &'a SlotDirection,
     pub out_ring: B,
     pub into_ring: B,
     /// Of the program's side.
-    pub listeners: &'a [Listener],
+    pub listeners: &'a [SideListener],
     pub slot: u32,
     pub fences: bool,
 }
@@ -207,13 +207,13 @@ impl<B: RingBytes> Mirror<'_, B> {
         let head = self.out.sender.head.load(Ordering::Acquire);
         match self.out_mode() {
             // Given back, the rest has gone by the kernel.
-            Some(Mode::Final) => self.out.sender.final_at.load(Ordering::Relaxed),
+            Some(DirectionMode::Final) => self.out.sender.final_at.load(Ordering::Relaxed),
             _ => head,
         }
     }
 
-    fn out_mode(&self) -> Option<Mode> {
-        Mode::from_word(self.out.sender.mode.load(Ordering::Acquire))
+    fn out_mode(&self) -> Option<DirectionMode> {
+        DirectionMode::from_word(self.out.sender.mode.load(Ordering::Acquire))
     }
 
     /// How this end stands now.
@@ -228,8 +228,8 @@ impl<B: RingBytes> Mirror<'_, B> {
             let mode = self.out_mode();
             let closing = self.out.sender.closing.load(Ordering::Relaxed);
             add(flag::ATTACHED, true);
-            add(flag::RING, matches!(mode, Some(Mode::Ring | Mode::Final)));
-            add(flag::FINAL, mode == Some(Mode::Final));
+            add(flag::RING, matches!(mode, Some(DirectionMode::Ring | DirectionMode::Final)));
+            add(flag::FINAL, mode == Some(DirectionMode::Final));
             add(flag::HALF_CLOSED, closing == HALF_CLOSED);
             add(flag::CLOSING, closing != 0 && closing != HALF_CLOSED);
             add(flag::LEAVING, self.out.sender.leaving.load(Ordering::Relaxed) != 0);
@@ -258,7 +258,7 @@ impl<B: RingBytes> Mirror<'_, B> {
     /// Whether the peer's direction is the kernel's, for good, and what was in its ring was read.
     fn is_drained(&self) -> bool {
         let sender = &self.into.sender;
-        sender.mode.load(Ordering::Acquire) == Mode::Final as u32
+        sender.mode.load(Ordering::Acquire) == DirectionMode::Final as u32
             && self.is_attached()
             && self.into.receiver.tail.load(Ordering::Acquire) == sender.final_at.load(Ordering::Relaxed)
     }
@@ -277,11 +277,11 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
         // Not before: it may have switched on its way out.
         match self.out_mode() {
-            Some(Mode::Ring) => {
+            Some(DirectionMode::Ring) => {
                 let head = self.out.sender.head.load(Ordering::Acquire);
                 head == self.out.receiver.tail.load(Ordering::Relaxed)
             }
-            Some(Mode::Kernel) => true,
+            Some(DirectionMode::Kernel) => true,
             _ => false,
         }
     }
@@ -310,7 +310,7 @@ impl<B: RingBytes> Mirror<'_, B> {
     /// back any more. Of one that would rather send by the kernel: to want that.
     pub fn awaits_program(&self) -> bool {
         let owes_wish = self.is_attached()
-            && self.into.sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32
+            && self.into.sender.mode.load(Ordering::Relaxed) == DirectionMode::Ring as u32
             && self.into.watch.want_kernel.load(Ordering::Relaxed) == 0;
         let is_wanted = self.record.has_seen(flag::WANTS);
         let owes_bytes = is_wanted && self.flags() & u32::from(flag::QUIET | flag::FINAL) == 0;
@@ -411,7 +411,7 @@ impl<B: RingBytes> Mirror<'_, B> {
 
     /// Takes what the other end says, which was opened. `ring` gets the bells that are to be rung.
     #[inline]
-    pub fn take(&self, parcel: &Parcel, bytes: &[u8], mut ring: impl FnMut(Calls)) {
+    pub fn take(&self, parcel: &Parcel, bytes: &[u8], mut ring: impl FnMut(BellCalls)) {
         let record = self.record;
         let echoed = record.echoed.load(Ordering::Relaxed);
         record.echoed.store(echoed | u32::from(parcel.echo), Ordering::Relaxed);
@@ -427,7 +427,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         if is_new(flag::RING) {
             done |= self.take_switch(parcel);
         }
-        if !bytes.is_empty() && self.into.sender.mode.load(Ordering::Relaxed) != Mode::Kernel as u32 {
+        if !bytes.is_empty() && self.into.sender.mode.load(Ordering::Relaxed) != DirectionMode::Kernel as u32 {
             ring(self.take_bytes(parcel, bytes));
         }
         // Most have nothing more to say.
@@ -448,7 +448,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
     }
 
-    fn set_mode(&self, mode: Mode) {
+    fn set_mode(&self, mode: DirectionMode) {
         // ORDER: stream-mode
         self.into.sender.mode.store(mode as u32, Ordering::Release);
     }
@@ -468,14 +468,14 @@ impl<B: RingBytes> Mirror<'_, B> {
             }
         }
         self.into.sender.kernel_before.store(parcel.before, Ordering::Relaxed);
-        self.set_mode(Mode::Ring);
+        self.set_mode(DirectionMode::Ring);
         flag::RING
     }
 
-    fn take_acknowledgement(&self, parcel: &Parcel) -> Calls {
+    fn take_acknowledgement(&self, parcel: &Parcel) -> BellCalls {
         let record = self.record;
         if parcel.received > record.ever_sent.load(Ordering::Relaxed) || parcel.tail > parcel.received {
-            return Calls::NONE;
+            return BellCalls::NONE;
         }
         if parcel.received > record.acknowledged.load(Ordering::Relaxed) {
             record.acknowledged.store(parcel.received, Ordering::Relaxed);
@@ -483,7 +483,7 @@ impl<B: RingBytes> Mirror<'_, B> {
             record.sent.fetch_max(parcel.received, Ordering::Relaxed);
         }
         if parcel.tail <= self.out.receiver.tail.load(Ordering::Relaxed) {
-            return Calls::NONE;
+            return BellCalls::NONE;
         }
         // ORDER: stream-tail
         self.out.receiver.tail.store(parcel.tail, Ordering::Release);
@@ -491,16 +491,16 @@ impl<B: RingBytes> Mirror<'_, B> {
         look([&room.wait, &room.set], self.listeners, self.slot, self.fences)
     }
 
-    fn take_bytes(&self, parcel: &Parcel, bytes: &[u8]) -> Calls {
+    fn take_bytes(&self, parcel: &Parcel, bytes: &[u8]) -> BellCalls {
         // Whoever died between the two stores below has shown bytes that it did not note.
         let received = self.record.received.load(Ordering::Relaxed).max(self.into.sender.head.load(Ordering::Relaxed));
         let Some(known) = received.checked_sub(parcel.at).filter(|known| *known < bytes.len() as u64) else {
-            return Calls::NONE;
+            return BellCalls::NONE;
         };
         let bytes = &bytes[known as usize..];
         let used = received.wrapping_sub(self.into.receiver.tail.load(Ordering::Acquire));
         if used > self.into_ring.size() || self.into_ring.size() - used < bytes.len() as u64 {
-            return Calls::NONE;
+            return BellCalls::NONE;
         }
         self.into_ring.write(received, bytes);
         let received = received.wrapping_add(bytes.len() as u64);
@@ -528,10 +528,10 @@ impl<B: RingBytes> Mirror<'_, B> {
             *done |= flag::WANTS;
         }
         // Not before all that belongs into the ring is there: who is told of the end has the rest.
-        let is_ring = sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32;
+        let is_ring = sender.mode.load(Ordering::Relaxed) == DirectionMode::Ring as u32;
         if is_new(flag::FINAL) && is_ring && received >= parcel.final_at {
             sender.final_at.store(parcel.final_at, Ordering::Relaxed);
-            self.set_mode(Mode::Final);
+            self.set_mode(DirectionMode::Final);
             *done |= flag::FINAL;
         }
         if is_new(flag::HALF_CLOSED) && sender.closing.load(Ordering::Relaxed) == 0 {

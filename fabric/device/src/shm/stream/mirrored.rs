@@ -1,9 +1,9 @@
 //! A connection between two hosts over a network that loses, doubles and reorders, against a plain queue.
 
 use super::mirror::{Mirror, Record, Tick};
-use super::properties::{GENERATION, SIZE, World};
-use super::receiver::Source;
-use super::sender::Target;
+use super::properties::{GENERATION, SIZE, StreamWorld};
+use super::receiver::ByteSource;
+use super::sender::SendTarget;
 use crate::sync::Ordering;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -15,17 +15,17 @@ const KEYS: [Key; 2] = [Key([1; 16]), Key([2; 16])];
 const LONGEST: usize = HEADER_BYTES + 24;
 
 /// One host's half of the connection: the program's two directions, and what stands for the other host.
-struct Host {
-    out: World,
-    into: World,
+struct MirroredHost {
+    out: StreamWorld,
+    into: StreamWorld,
     record: Box<Record>,
 }
 
-impl Host {
+impl MirroredHost {
     fn new(number: usize) -> Self {
         // SAFETY: zeros are a record.
         let record: Box<Record> = unsafe { Box::new(std::mem::zeroed()) };
-        let host = Self { out: World::new(), into: World::new(), record };
+        let host = Self { out: StreamWorld::new(), into: StreamWorld::new(), record };
         host.record.begin((5, GENERATION), [KEYS[number], KEYS[1 - number]]);
         host.record.generation.store(GENERATION, Ordering::Relaxed);
         host.record.has_route.store(1, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Host {
         host
     }
 
-    fn mirror(&self) -> Mirror<'_, super::bytes::Ring<'_>> {
+    fn mirror(&self) -> Mirror<'_, super::bytes::StreamRing<'_>> {
         Mirror {
             record: &self.record,
             out: &self.out.direction,
@@ -83,7 +83,7 @@ impl Host {
 
 /// What the kernel carries one way, what was counted there, and what the program of the other side has still to get.
 #[derive(Default)]
-struct Way {
+struct MirroredWay {
     /// On its way, and there.
     coming: VecDeque<u8>,
     there: VecDeque<u8>,
@@ -93,10 +93,10 @@ struct Way {
     next: u8,
 }
 
-impl Way {
-    fn send(&mut self, host: &Host, length: usize, stays: bool) {
+impl MirroredWay {
+    fn send(&mut self, host: &MirroredHost, length: usize, stays: bool) {
         let mut sender = host.out.sender();
-        if sender.route() == Target::GiveBack {
+        if sender.route() == SendTarget::GiveBack {
             let given = sender.give_back(|piece| {
                 self.coming.extend(piece);
                 self.sent += piece.len() as u64;
@@ -104,18 +104,18 @@ impl Way {
             });
             let _ = given.expect("the kernel takes all");
         }
-        if sender.route() == Target::MaySwitch && !stays {
+        if sender.route() == SendTarget::MaySwitch && !stays {
             sender.switch_to_ring(self.sent);
         }
         let bytes: Vec<u8> = (0..length).map(|n| self.next.wrapping_add(n as u8)).collect();
         let sent = match sender.route() {
-            Target::Ring => sender.push(&bytes, |_| {}),
-            Target::Kernel | Target::MaySwitch => {
+            SendTarget::Ring => sender.push(&bytes, |_| {}),
+            SendTarget::Kernel | SendTarget::MaySwitch => {
                 self.coming.extend(&bytes);
                 self.sent += length as u64;
                 length
             }
-            Target::NotYet => 0,
+            SendTarget::NotYet => 0,
             other => panic!("{other:?}"),
         };
         let _ = sender.publish();
@@ -124,24 +124,24 @@ impl Way {
         self.next = self.next.wrapping_add(sent as u8);
     }
 
-    fn receive(&mut self, host: &Host, most: usize) -> Result<usize, TestCaseError> {
+    fn receive(&mut self, host: &MirroredHost, most: usize) -> Result<usize, TestCaseError> {
         let mut receiver = host.into.receiver();
         if host.into.direction.sender.leaving.load(Ordering::Relaxed) != 0 {
             receiver.want_kernel_too();
         }
         let got: Vec<u8> = match receiver.route(self.received) {
-            Source::Kernel(limit) => {
+            ByteSource::Kernel(limit) => {
                 let most = limit.map_or(most, |limit| most.min(limit as usize)).min(self.there.len());
                 self.received += most as u64;
                 self.there.drain(..most).collect()
             }
-            Source::Ring => {
+            ByteSource::Ring => {
                 let mut place = vec![0; most];
                 let bytes = receiver.pull(&mut place, |_| {});
                 place.truncate(bytes);
                 place
             }
-            Source::Broken => panic!("nobody broke it"),
+            ByteSource::Broken => panic!("nobody broke it"),
         };
         let _ = receiver.publish();
         receiver.end();
@@ -152,7 +152,7 @@ impl Way {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum MirroredStep {
     Send(usize, usize),
     Receive(usize, usize),
     Tell(usize),
@@ -169,42 +169,47 @@ enum Step {
     Leave(usize),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<MirroredStep>> {
     let host = 0..2usize;
     let step = prop_oneof![
-        60 => (host.clone(), 1..90usize).prop_map(|(host, bytes)| Step::Send(host, bytes)),
-        60 => (host.clone(), 1..90usize).prop_map(|(host, bytes)| Step::Receive(host, bytes)),
-        60 => host.clone().prop_map(Step::Tell),
-        30 => host.clone().prop_map(Step::Tick),
-        120 => (host.clone(), 0..9usize, prop::bool::weighted(0.2)).prop_map(|(h, n, d)| Step::Deliver(h, n, d)),
-        20 => (host.clone(), 0..9usize).prop_map(|(host, number)| Step::Lose(host, number)),
-        60 => (host.clone(), 1..200usize).prop_map(|(host, bytes)| Step::Kernel(host, bytes)),
-        2 => host.clone().prop_map(Step::SwitchToKernel),
-        2 => host.clone().prop_map(Step::AskToLeave),
-        2 => host.clone().prop_map(Step::WantKernel),
-        1 => host.prop_map(Step::Leave),
+        60 => (host.clone(), 1..90usize).prop_map(|(host, bytes)| MirroredStep::Send(host, bytes)),
+        60 => (host.clone(), 1..90usize).prop_map(|(host, bytes)| MirroredStep::Receive(host, bytes)),
+        60 => host.clone().prop_map(MirroredStep::Tell),
+        30 => host.clone().prop_map(MirroredStep::Tick),
+        120 => (host.clone(), 0..9usize, prop::bool::weighted(0.2)).prop_map(|(h, n, d)| MirroredStep::Deliver(h, n, d)),
+        20 => (host.clone(), 0..9usize).prop_map(|(host, number)| MirroredStep::Lose(host, number)),
+        60 => (host.clone(), 1..200usize).prop_map(|(host, bytes)| MirroredStep::Kernel(host, bytes)),
+        2 => host.clone().prop_map(MirroredStep::SwitchToKernel),
+        2 => host.clone().prop_map(MirroredStep::AskToLeave),
+        2 => host.clone().prop_map(MirroredStep::WantKernel),
+        1 => host.prop_map(MirroredStep::Leave),
     ];
     prop::collection::vec(step, 1..600)
 }
 
-fn apply_to_network(step: &Step, hosts: &[Host; 2], networks: &mut [Vec<Vec<u8>>; 2], ways: &mut [Way; 2]) {
+fn apply_to_network(
+    step: &MirroredStep,
+    hosts: &[MirroredHost; 2],
+    networks: &mut [Vec<Vec<u8>>; 2],
+    ways: &mut [MirroredWay; 2],
+) {
     match *step {
-        Step::Tell(host) => hosts[host].tell(&mut networks[1 - host]),
-        Step::Tick(host) => hosts[host].tick(&mut networks[1 - host]),
-        Step::Deliver(host, number, again) if number < networks[host].len() => {
+        MirroredStep::Tell(host) => hosts[host].tell(&mut networks[1 - host]),
+        MirroredStep::Tick(host) => hosts[host].tick(&mut networks[1 - host]),
+        MirroredStep::Deliver(host, number, again) if number < networks[host].len() => {
             let datagram = networks[host].remove(number);
             if again {
                 networks[host].push(datagram.clone());
             }
             hosts[host].take(&datagram, &mut networks[1 - host]);
         }
-        Step::Lose(host, number) if number < networks[host].len() => _ = networks[host].remove(number),
-        Step::Kernel(host, bytes) => {
+        MirroredStep::Lose(host, number) if number < networks[host].len() => _ = networks[host].remove(number),
+        MirroredStep::Kernel(host, bytes) => {
             let way = &mut ways[1 - host];
             let bytes = bytes.min(way.coming.len());
             way.there.extend(way.coming.drain(..bytes));
         }
-        Step::Leave(host) => hosts[host].record.leave(),
+        MirroredStep::Leave(host) => hosts[host].record.leave(),
         _ => {}
     }
 }
@@ -214,15 +219,15 @@ proptest! {
 
     #[test]
     fn what_is_sent_is_received_in_order_whatever_the_network_does(steps in steps(), late in 0..200u64) {
-        let hosts = [Host::new(0), Host::new(1)];
+        let hosts = [MirroredHost::new(0), MirroredHost::new(1)];
         let mut networks = [Vec::new(), Vec::new()];
-        let mut ways = [Way::default(), Way::default()];
+        let mut ways = [MirroredWay::default(), MirroredWay::default()];
         for step in steps {
-            let (Step::Send(host, _)
-            | Step::Receive(host, _)
-            | Step::SwitchToKernel(host)
-            | Step::AskToLeave(host)
-            | Step::WantKernel(host)) = step
+            let (MirroredStep::Send(host, _)
+            | MirroredStep::Receive(host, _)
+            | MirroredStep::SwitchToKernel(host)
+            | MirroredStep::AskToLeave(host)
+            | MirroredStep::WantKernel(host)) = step
             else {
                 apply_to_network(&step, &hosts, &mut networks, &mut ways);
                 continue;
@@ -232,31 +237,31 @@ proptest! {
             }
             match step {
                 // The switch comes a while after the beginning.
-                Step::Send(host, length) => {
+                MirroredStep::Send(host, length) => {
                     let stays = ways[host].sent < late;
                     ways[host].send(&hosts[host], length, stays);
                 }
-                Step::Receive(host, most) => _ = ways[1 - host].receive(&hosts[host], most)?,
-                Step::SwitchToKernel(host) => {
+                MirroredStep::Receive(host, most) => _ = ways[1 - host].receive(&hosts[host], most)?,
+                MirroredStep::SwitchToKernel(host) => {
                     let mut sender = hosts[host].out.sender();
-                    if sender.route() != Target::GiveBack {
+                    if sender.route() != SendTarget::GiveBack {
                         let _ = sender.switch_to_kernel();
                     }
                     sender.end();
                 }
-                Step::AskToLeave(host) => {
+                MirroredStep::AskToLeave(host) => {
                     let sender = hosts[host].out.sender();
                     sender.ask_to_leave();
                     sender.end();
                 }
-                Step::WantKernel(host) => _ = hosts[host].into.receiver().want_kernel(),
+                MirroredStep::WantKernel(host) => _ = hosts[host].into.receiver().want_kernel(),
                 _ => {}
             }
         }
         // From now on everything arrives.
         let mut idle = 0;
         let is_left = |host: usize| hosts[host].record.is_left();
-        let is_awaited = |ways: &[Way; 2], host: usize| !is_left(1 - host) && !ways[host].queue.is_empty();
+        let is_awaited = |ways: &[MirroredWay; 2], host: usize| !is_left(1 - host) && !ways[host].queue.is_empty();
         while [0, 1].iter().any(|host| is_awaited(&ways, *host)) || !hosts.iter().all(|host| host.mirror().is_confirmed()) {
             let mut moved = 0;
             for host in [0, 1] {
@@ -290,7 +295,7 @@ proptest! {
 }
 
 /// What both have to say to each other, without loss, until neither has anything.
-fn exchange(hosts: &[Host; 2]) {
+fn exchange(hosts: &[MirroredHost; 2]) {
     let mut networks = [Vec::new(), Vec::new()];
     for _ in 0..8 {
         for host in [0, 1] {
@@ -304,7 +309,7 @@ fn exchange(hosts: &[Host; 2]) {
 
 #[test]
 fn an_end_that_is_gone_without_a_word_is_waited_for_by_nobody() {
-    let hosts = [Host::new(0), Host::new(1)];
+    let hosts = [MirroredHost::new(0), MirroredHost::new(1)];
     // It has never attached, so it says nothing of what it sends and reads.
     hosts[0].out.direction.sender.attached.store(0, Ordering::Relaxed);
     hosts[0].into.direction.watch.attached.store(0, Ordering::Relaxed);
@@ -322,8 +327,8 @@ fn an_end_that_is_gone_without_a_word_is_waited_for_by_nobody() {
 
 #[test]
 fn who_has_not_read_all_is_called_when_its_peer_wants_the_kernel() {
-    let hosts = [Host::new(0), Host::new(1)];
-    let (mut there, mut back) = (Way::default(), Way::default());
+    let hosts = [MirroredHost::new(0), MirroredHost::new(1)];
+    let (mut there, mut back) = (MirroredWay::default(), MirroredWay::default());
     exchange(&hosts);
     there.send(&hosts[0], 60, false);
     exchange(&hosts);
@@ -339,7 +344,7 @@ fn who_has_not_read_all_is_called_when_its_peer_wants_the_kernel() {
 
 #[test]
 fn a_program_that_is_refused_before_it_has_begun_stays_with_the_kernel() {
-    let hosts = [Host::new(0), Host::new(1)];
+    let hosts = [MirroredHost::new(0), MirroredHost::new(1)];
     let begin = |generation| {
         hosts[0].out.direction.sender.attached.store(generation, Ordering::Relaxed);
         hosts[0].into.direction.watch.attached.store(generation, Ordering::Relaxed);
@@ -349,15 +354,15 @@ fn a_program_that_is_refused_before_it_has_begun_stays_with_the_kernel() {
     assert!(hosts[0].mirror().refuse());
     begin(GENERATION);
     exchange(&hosts);
-    assert!(hosts[0].out.sender().route() == Target::Kernel);
+    assert!(hosts[0].out.sender().route() == SendTarget::Kernel);
     assert!(!hosts[1].mirror().refuse());
-    assert!(hosts[1].out.sender().route() == Target::MaySwitch, "who has begun may go on");
+    assert!(hosts[1].out.sender().route() == SendTarget::MaySwitch, "who has begun may go on");
 }
 
 #[test]
 fn an_end_is_none_of_a_broken_ring_where_its_sender_s_word_of_having_left_it_is_late() {
-    let hosts = [Host::new(0), Host::new(1)];
-    let mut there = Way::default();
+    let hosts = [MirroredHost::new(0), MirroredHost::new(1)];
+    let mut there = MirroredWay::default();
     exchange(&hosts);
     there.send(&hosts[0], 60, false);
     exchange(&hosts);
@@ -369,6 +374,6 @@ fn an_end_is_none_of_a_broken_ring_where_its_sender_s_word_of_having_left_it_is_
     while there.receive(&hosts[1], 30).expect("in order") > 0 {}
     let mut receiver = hosts[1].into.receiver();
     receiver.kernel_ended(there.received);
-    assert!(matches!(receiver.route(there.received), Source::Kernel(None)) && !receiver.is_broken());
+    assert!(matches!(receiver.route(there.received), ByteSource::Kernel(None)) && !receiver.is_broken());
     receiver.end();
 }

@@ -1,6 +1,6 @@
 //! Streams of bytes between two processes beside a kernel socket (layout: `weft_wire::stream::arena`).
 //!
-//! A connection is a slot of an arena, two directions of one [`Sender`] and one [`Receiver`] each. A direction begins in
+//! A connection is a slot of an arena, two directions of one [`StreamSender`] and one [`StreamReceiver`] each. A direction begins in
 //! the kernel, switches to its ring, and may go back to the kernel once. What a side must believe later stands in
 //! memory of its own ([`lines::OwnSender`], [`lines::OwnReceiver`]); what the peer writes are claims, and one that is
 //! impossible makes the direction broken, nothing else.
@@ -48,16 +48,16 @@ mod sender;
 
 #[cfg(not(loom))]
 pub use arena::Arena;
-pub use armed::{Calls, arm, disarm, fire_all, lie_down, scan, sleeper_barrier};
-#[cfg(not(loom))]
-pub use bytes::Ring;
+pub use armed::{BellCalls, arm, disarm, fire_all, lie_down, scan, sleeper_barrier};
 pub use bytes::RingBytes;
 #[cfg(not(loom))]
-pub use gateway::{Counters as GatewayCounters, FarEnd, Gateway, PROGRAM, Ticked};
+pub use bytes::StreamRing;
 #[cfg(not(loom))]
-pub use lock::{Held, Lock};
-pub use receiver::{Found, Receiver, Source, find, has_rest};
-pub use sender::{Room, Sender, Target, room};
+pub use gateway::{FarEnd, Gateway, GatewayCounters, PROGRAM, Ticked};
+#[cfg(not(loom))]
+pub use lock::{HowLocked, StreamLock};
+pub use receiver::{ByteSource, FoundBytes, StreamReceiver, find, has_rest};
+pub use sender::{SendRoom, SendTarget, StreamSender, room};
 
 /// A sender is writable, and is woken, when so much of the ring is free: a third, as the kernel has it
 /// (`sk_stream_is_writable`). Programs expect that a short write still fits after a long one has ended.

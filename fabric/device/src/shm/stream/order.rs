@@ -16,7 +16,7 @@
 //! All of it is claims. Who lies about times changes in which order his own events are told of among others', and nothing
 //! else. Two sets that have the same direction share one word for what they told: one of them may find no time there.
 
-use super::lines::{ByKernel, Direction, KernelEvent};
+use super::lines::{KernelCounts, KernelEvent, SlotDirection};
 use crate::sys::now_ns;
 use std::sync::atomic::{Ordering, fence};
 use weft_wire::stream::arena::{KERNEL_EVENTS, STAMPS};
@@ -25,7 +25,7 @@ const HALF: u32 = STAMPS as u32 / 2;
 
 /// When the first event happened that a receiver was not told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum FirstUntold {
     /// There is none.
     None,
     At(u64),
@@ -35,7 +35,7 @@ pub enum First {
 
 /// The sender is about to make an event visible. One at a time.
 #[inline]
-pub fn note(direction: &Direction) {
+pub fn note(direction: &SlotDirection) {
     // Without a set there is nothing to put in order.
     if direction.watch.ordered.load(Ordering::Relaxed) == 0 {
         return;
@@ -53,7 +53,7 @@ pub fn note(direction: &Direction) {
 
 /// Before the times of the events from `event - STAMPS` on are overwritten, half of all.
 #[cold]
-fn keep(direction: &Direction, event: u32) {
+fn keep(direction: &SlotDirection, event: u32) {
     // ORDER: stream-told
     fence(Ordering::SeqCst);
     let first = direction.receiver.told.load(Ordering::Relaxed).wrapping_add(1);
@@ -66,49 +66,49 @@ fn keep(direction: &Direction, event: u32) {
 }
 
 /// The receiver wants times from now on. Before it says that it follows, so that each publication has one.
-pub fn ask(direction: &Direction) {
+pub fn ask(direction: &SlotDirection) {
     direction.watch.ordered.store(1, Ordering::Relaxed);
 }
 
 /// How many events there were.
 #[inline]
-pub fn events(direction: &Direction) -> u32 {
+pub fn events(direction: &SlotDirection) -> u32 {
     direction.sender.events.load(Ordering::Acquire)
 }
 
 /// The time of the last event, `event`, that the receiver has counted: of one that was counted and could not be seen yet.
 #[inline]
-pub fn time_of(direction: &Direction, event: u32) -> u64 {
+pub fn time_of(direction: &SlotDirection, event: u32) -> u64 {
     direction.stamps.0[event as usize % STAMPS].load(Ordering::Relaxed)
 }
 
 /// The receiver has told of all events up to `event`, which it had counted before it looked.
 #[inline]
-pub fn tell(direction: &Direction, event: u32) {
+pub fn tell(direction: &SlotDirection, event: u32) {
     direction.receiver.told.store(event, Ordering::Relaxed);
     // ORDER: stream-told
     fence(Ordering::SeqCst);
 }
 
 /// The first event after `told`.
-pub fn first_after(direction: &Direction, told: u32) -> First {
+pub fn first_after(direction: &SlotDirection, told: u32) -> FirstUntold {
     let first = told.wrapping_add(1);
     if events(direction) == told {
-        return First::None;
+        return FirstUntold::None;
     }
     let time = direction.stamps.0[first as usize % STAMPS].load(Ordering::Relaxed);
     fence(Ordering::Acquire);
     // The one whose time would stand in the same place may be on its way.
     if direction.sender.events.load(Ordering::Relaxed).wrapping_sub(first) < STAMPS as u32 - 1 {
-        return First::At(time);
+        return FirstUntold::At(time);
     }
     if direction.sender.kept_event.load(Ordering::Acquire) == first {
-        return First::At(direction.sender.kept.load(Ordering::Relaxed));
+        return FirstUntold::At(direction.sender.kept.load(Ordering::Relaxed));
     }
-    First::Lost
+    FirstUntold::Lost
 }
 
-impl ByKernel {
+impl KernelCounts {
     /// A process of this side is about to do something by the kernel on a connection that may have no slot, behind so many bytes
     /// that went by the kernel; since `now`.
     pub fn note(&self, connection: u32, sent: u64, now: u64) {
@@ -154,7 +154,7 @@ mod tests {
     use super::super::lines::zero;
     use super::*;
 
-    fn ordered() -> Direction {
+    fn ordered() -> SlotDirection {
         let direction = zero::direction();
         ask(&direction);
         direction
@@ -164,10 +164,10 @@ mod tests {
     fn events_have_no_place_where_nobody_puts_them_in_order() {
         let direction = zero::direction();
         note(&direction);
-        assert_eq!((events(&direction), first_after(&direction, 0)), (0, First::None));
+        assert_eq!((events(&direction), first_after(&direction, 0)), (0, FirstUntold::None));
         ask(&direction);
         note(&direction);
-        assert!(matches!(first_after(&direction, 0), First::At(time) if time > 0));
+        assert!(matches!(first_after(&direction, 0), FirstUntold::At(time) if time > 0));
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
                 (0..told).for_each(|_| note_one());
                 tell(&direction, told);
                 (told..before).for_each(|_| note_one());
-                let expected = times.get(told as usize + 1).map_or(First::None, |time| First::At(*time));
+                let expected = times.get(told as usize + 1).map_or(FirstUntold::None, |time| FirstUntold::At(*time));
                 assert_eq!(first_after(&direction, told), expected, "{told} of {before}");
             }
         }
@@ -194,9 +194,9 @@ mod tests {
     fn what_was_told_without_a_word_may_be_lost_and_is_never_another_time() {
         let direction = ordered();
         (0..100).for_each(|_| note(&direction));
-        assert_eq!(first_after(&direction, 50), First::Lost);
-        assert_eq!(first_after(&direction, 0), First::At(direction.sender.kept.load(Ordering::Relaxed)));
-        assert_eq!(first_after(&direction, 100), First::None);
+        assert_eq!(first_after(&direction, 50), FirstUntold::Lost);
+        assert_eq!(first_after(&direction, 0), FirstUntold::At(direction.sender.kept.load(Ordering::Relaxed)));
+        assert_eq!(first_after(&direction, 100), FirstUntold::None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A direction against a plain queue, for any order of operations and any place of the switches.
 
-use super::armed::Calls;
-use super::bytes::Ring;
-use super::lines::{Direction, Listener, OwnReceiver, OwnSender, zero};
-use super::receiver::{Receiver, Source};
-use super::sender::{Sender, Target};
+use super::armed::BellCalls;
+use super::bytes::StreamRing;
+use super::lines::{OwnReceiver, OwnSender, SideListener, SlotDirection, zero};
+use super::receiver::{ByteSource, StreamReceiver};
+use super::sender::{SendTarget, StreamSender};
 use crate::sync::Ordering;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -13,15 +13,15 @@ pub(super) const SIZE: usize = 64;
 pub(super) const GENERATION: u32 = 3;
 
 /// One direction with memory of its own.
-pub(super) struct World {
-    pub direction: Direction,
+pub(super) struct StreamWorld {
+    pub direction: SlotDirection,
     pub own_sender: OwnSender,
     pub own_receiver: OwnReceiver,
     memory: Box<[u8; SIZE]>,
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<SideListener>,
 }
 
-impl World {
+impl StreamWorld {
     pub fn new() -> Self {
         let world = Self {
             direction: zero::direction(),
@@ -35,22 +35,22 @@ impl World {
         world
     }
 
-    pub fn ring(&self) -> Ring<'_> {
+    pub fn ring(&self) -> StreamRing<'_> {
         // SAFETY: the memory lives as long as the world, and only these rings of this one thread touch it.
-        unsafe { Ring::new(self.memory.as_ptr().cast_mut(), SIZE) }
+        unsafe { StreamRing::new(self.memory.as_ptr().cast_mut(), SIZE) }
     }
 
-    pub fn sender(&self) -> Sender<'_, Ring<'_>> {
-        Sender::new(&self.direction, &self.own_sender, self.ring(), &self.listeners, (5, GENERATION, false))
+    pub fn sender(&self) -> StreamSender<'_, StreamRing<'_>> {
+        StreamSender::new(&self.direction, &self.own_sender, self.ring(), &self.listeners, (5, GENERATION, false))
     }
 
-    pub fn receiver(&self) -> Receiver<'_, Ring<'_>> {
-        Receiver::new(&self.direction, &self.own_receiver, self.ring(), &self.listeners, (5, GENERATION, false))
+    pub fn receiver(&self) -> StreamReceiver<'_, StreamRing<'_>> {
+        StreamReceiver::new(&self.direction, &self.own_receiver, self.ring(), &self.listeners, (5, GENERATION, false))
     }
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StreamStep {
     Send(usize),
     /// Pushed by a process that died before it published.
     SendAndDie(usize),
@@ -61,15 +61,15 @@ enum Step {
     WantKernel,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<StreamStep>> {
     let step = prop_oneof![
-        60 => (1..90usize).prop_map(Step::Send),
-        5 => (1..90usize).prop_map(Step::SendAndDie),
-        60 => (1..90usize).prop_map(Step::Receive),
-        10 => (0..80u64, 1..40usize).prop_map(|(offset, bytes)| Step::Peek(offset, bytes)),
-        10 => (1..40usize).prop_map(Step::Skip),
-        1 => Just(Step::SwitchToKernel),
-        1 => Just(Step::WantKernel),
+        60 => (1..90usize).prop_map(StreamStep::Send),
+        5 => (1..90usize).prop_map(StreamStep::SendAndDie),
+        60 => (1..90usize).prop_map(StreamStep::Receive),
+        10 => (0..80u64, 1..40usize).prop_map(|(offset, bytes)| StreamStep::Peek(offset, bytes)),
+        10 => (1..40usize).prop_map(StreamStep::Skip),
+        1 => Just(StreamStep::SwitchToKernel),
+        1 => Just(StreamStep::WantKernel),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -95,45 +95,45 @@ impl Kernel {
     }
 }
 
-fn send(world: &World, kernel: &mut Kernel, bytes: &[u8]) -> usize {
+fn send(world: &StreamWorld, kernel: &mut Kernel, bytes: &[u8]) -> usize {
     let mut sender = world.sender();
-    if sender.route() == Target::GiveBack {
+    if sender.route() == SendTarget::GiveBack {
         let given = sender.give_back(|piece| {
             kernel.send(piece);
             Ok(piece.len())
         });
-        assert_eq!(given.expect("the kernel takes all"), Calls::NONE);
+        assert_eq!(given.expect("the kernel takes all"), BellCalls::NONE);
     }
     // The switch comes a while after the beginning.
-    if sender.route() == Target::MaySwitch && kernel.sent > 100 {
+    if sender.route() == SendTarget::MaySwitch && kernel.sent > 100 {
         sender.switch_to_ring(kernel.sent);
     }
     let sent = match sender.route() {
-        Target::Ring => sender.push(bytes, |_| {}),
-        Target::Kernel | Target::MaySwitch => {
+        SendTarget::Ring => sender.push(bytes, |_| {}),
+        SendTarget::Kernel | SendTarget::MaySwitch => {
             kernel.send(bytes);
             bytes.len()
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(sender.publish(), Calls::NONE);
+    assert_eq!(sender.publish(), BellCalls::NONE);
     sender.end();
     sent
 }
 
-fn receive(world: &World, kernel: &mut Kernel, most: usize) -> Vec<u8> {
+fn receive(world: &StreamWorld, kernel: &mut Kernel, most: usize) -> Vec<u8> {
     let mut receiver = world.receiver();
     let got = match receiver.route(kernel.received) {
-        Source::Kernel(limit) => kernel.receive(limit.map_or(most, |limit| most.min(limit as usize))),
-        Source::Ring => {
+        ByteSource::Kernel(limit) => kernel.receive(limit.map_or(most, |limit| most.min(limit as usize))),
+        ByteSource::Ring => {
             let mut place = vec![0; most];
             let bytes = receiver.pull(&mut place, |_| {});
             place.truncate(bytes);
             place
         }
-        Source::Broken => panic!("nobody broke it"),
+        ByteSource::Broken => panic!("nobody broke it"),
     };
-    assert_eq!(receiver.publish(), Calls::NONE);
+    assert_eq!(receiver.publish(), BellCalls::NONE);
     receiver.end();
     got
 }
@@ -143,32 +143,32 @@ proptest! {
 
     #[test]
     fn what_is_sent_is_received_in_order_over_every_switch(steps in steps()) {
-        let (world, mut kernel) = (World::new(), Kernel::default());
+        let (world, mut kernel) = (StreamWorld::new(), Kernel::default());
         let (mut queue, mut next) = (VecDeque::new(), 0u8);
         for step in steps {
             match step {
-                Step::Send(length) => {
+                StreamStep::Send(length) => {
                     let bytes: Vec<u8> = (0..length).map(|n| next.wrapping_add(n as u8)).collect();
                     let sent = send(&world, &mut kernel, &bytes);
                     queue.extend(&bytes[..sent]);
                     next = next.wrapping_add(sent as u8);
                 }
-                Step::SendAndDie(length) => {
+                StreamStep::SendAndDie(length) => {
                     world.sender().push(&vec![0xee; length], |_| {});
                     world.sender().end();
                 }
-                Step::Receive(most) => {
+                StreamStep::Receive(most) => {
                     let got = receive(&world, &mut kernel, most);
                     let right: Vec<u8> = queue.drain(..got.len()).collect();
                     prop_assert_eq!(got, right);
                 }
-                Step::Peek(offset, length) => {
+                StreamStep::Peek(offset, length) => {
                     let mut place = vec![0; length];
                     let mut receiver = world.receiver();
                     // How many bytes of the kernel come first, and how many the ring has behind them.
                     let (first, ring) = match receiver.route(kernel.received) {
-                        Source::Ring => (0, u64::MAX),
-                        Source::Kernel(Some(first)) => (first, receiver.ahead().0),
+                        ByteSource::Ring => (0, u64::MAX),
+                        ByteSource::Kernel(Some(first)) => (first, receiver.ahead().0),
                         _ => (0, 0),
                     };
                     if offset < ring {
@@ -180,22 +180,22 @@ proptest! {
                     }
                     receiver.end();
                 }
-                Step::Skip(most) => {
+                StreamStep::Skip(most) => {
                     let mut receiver = world.receiver();
-                    if receiver.route(kernel.received) == Source::Ring {
+                    if receiver.route(kernel.received) == ByteSource::Ring {
                         let bytes = receiver.skip(most as u64);
                         queue.drain(..bytes as usize);
-                        prop_assert_eq!(receiver.publish(), Calls::NONE);
+                        prop_assert_eq!(receiver.publish(), BellCalls::NONE);
                     }
                     receiver.end();
                 }
                 // Also after the receiver's wish: then it leaves the rest in the ring.
-                Step::SwitchToKernel => {
-                    prop_assert_eq!(world.sender().switch_to_kernel(), Calls::NONE);
+                StreamStep::SwitchToKernel => {
+                    prop_assert_eq!(world.sender().switch_to_kernel(), BellCalls::NONE);
                     prop_assert!(world.sender().settled());
                     world.sender().end();
                 }
-                Step::WantKernel => {
+                StreamStep::WantKernel => {
                     let done = world.receiver().want_kernel();
                     let in_ring = world.direction.sender.head.load(Ordering::Relaxed)
                         - world.own_receiver.tail.load(Ordering::Relaxed);
@@ -216,7 +216,7 @@ proptest! {
 
     #[test]
     fn what_a_dead_sender_had_not_given_back_is_read_from_the_ring(before in 0..60usize, read in 0..60usize, given in 0..60usize) {
-        let (world, mut kernel) = (World::new(), Kernel::default());
+        let (world, mut kernel) = (StreamWorld::new(), Kernel::default());
         let bytes: Vec<u8> = (0..60).collect();
         kernel.send(&[99; 101]);
         prop_assert_eq!(send(&world, &mut kernel, &bytes[..before]), before);
@@ -242,7 +242,7 @@ proptest! {
             if kernel.bytes.is_empty() {
                 let mut receiver = world.receiver();
                 receiver.kernel_ended(kernel.received);
-                prop_assert_eq!(receiver.publish(), Calls::NONE);
+                prop_assert_eq!(receiver.publish(), BellCalls::NONE);
                 receiver.end();
             }
         }
@@ -252,7 +252,7 @@ proptest! {
 
 #[test]
 fn a_short_send_fits_behind_one_that_was_cut() {
-    let world = World::new();
+    let world = StreamWorld::new();
     let mut sender = world.sender();
     sender.switch_to_ring(0);
     let cut = sender.push(&[1; 2 * SIZE], |_| ());
@@ -262,11 +262,11 @@ fn a_short_send_fits_behind_one_that_was_cut() {
 
 #[test]
 fn what_was_given_back_before_the_ring_was_reached_follows_without_a_limit() {
-    let (world, mut kernel) = (World::new(), Kernel::default());
+    let (world, mut kernel) = (StreamWorld::new(), Kernel::default());
     kernel.send(&[1; 101]);
     assert_eq!(send(&world, &mut kernel, &[2; 20]), 20);
     assert!(!world.receiver().want_kernel());
     assert_eq!(send(&world, &mut kernel, &[3; 5]), 5);
-    assert_eq!(world.receiver().route(kernel.received), Source::Kernel(None));
+    assert_eq!(world.receiver().route(kernel.received), ByteSource::Kernel(None));
     assert_eq!(receive(&world, &mut kernel, 1000), [&[1; 101][..], &[2; 20], &[3; 5]].concat());
 }

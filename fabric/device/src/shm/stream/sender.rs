@@ -1,21 +1,21 @@
 //! The sending end of a direction. One at a time, by the lock of the side.
 
-use super::armed::{Calls, fire_all, look};
+use super::armed::{BellCalls, fire_all, look};
 use super::bytes::RingBytes;
-use super::lines::{Direction, Listener, OwnSender};
+use super::lines::{OwnSender, SideListener, SlotDirection};
 use crate::sync::{Label, Ordering, full_barrier, ordering, sender_barrier};
 use std::io;
-use weft_wire::stream::arena::Mode;
+use weft_wire::stream::arena::DirectionMode;
 
 /// Where a sender's next bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum SendTarget {
     /// To the kernel.
     Kernel,
-    /// To the kernel, or, after [`Sender::switch_to_ring`], to the ring.
+    /// To the kernel, or, after [`StreamSender::switch_to_ring`], to the ring.
     MaySwitch,
     Ring,
-    /// The receiver wants the kernel: [`Sender::give_back`] first.
+    /// The receiver wants the kernel: [`StreamSender::give_back`] first.
     GiveBack,
     /// To the kernel, but not yet: the receiver is in the middle of a look there that began before the ring was used,
     /// and would take these bytes before those of the ring. It takes an instant, unless the receiver is stopped or does
@@ -27,7 +27,7 @@ pub enum Target {
 
 /// What a look from outside finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum SendRoom {
     Ring(u64),
     Kernel,
     Broken,
@@ -43,12 +43,12 @@ const HANDED_ON_BYTES: usize = 2048;
 /// Bytes that go back through the kernel at a time.
 const GIVE_BACK: usize = 4096;
 
-pub struct Sender<'a, B> {
-    direction: &'a Direction,
+pub struct StreamSender<'a, B> {
+    direction: &'a SlotDirection,
     own: &'a OwnSender,
     bytes: B,
     /// Of the receiver's side.
-    listeners: &'a [Listener],
+    listeners: &'a [SideListener],
     slot: u32,
     generation: u32,
     fences: bool,
@@ -60,14 +60,14 @@ pub struct Sender<'a, B> {
     answers: bool,
 }
 
-impl<'a, B: RingBytes> Sender<'a, B> {
+impl<'a, B: RingBytes> StreamSender<'a, B> {
     /// Begins a call. The lock is held.
     #[inline(always)]
     pub fn new(
-        direction: &'a Direction,
+        direction: &'a SlotDirection,
         own: &'a OwnSender,
         bytes: B,
-        listeners: &'a [Listener],
+        listeners: &'a [SideListener],
         (slot, generation, fences): (u32, u32, bool),
     ) -> Self {
         direction.watch.sending.store(1, Ordering::Relaxed);
@@ -101,52 +101,52 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     }
 
     #[inline(always)]
-    pub fn route(&mut self) -> Target {
+    pub fn route(&mut self) -> SendTarget {
         let watch = &self.direction.watch;
-        if self.phase == Mode::Ring as u32 {
+        if self.phase == DirectionMode::Ring as u32 {
             // The tail that was told before is read after it.
             if watch.want_kernel.load(Ordering::Acquire) != 0 {
-                return Target::GiveBack;
+                return SendTarget::GiveBack;
             }
-            return if self.own.broken.load(Ordering::Relaxed) != 0 { Target::Broken } else { Target::Ring };
+            return if self.own.broken.load(Ordering::Relaxed) != 0 { SendTarget::Broken } else { SendTarget::Ring };
         }
         self.route_of_kernel()
     }
 
     #[cold]
-    fn route_of_kernel(&mut self) -> Target {
+    fn route_of_kernel(&mut self) -> SendTarget {
         let watch = &self.direction.watch;
-        if self.phase == Mode::Final as u32 {
-            return if self.settled() { Target::Kernel } else { Target::NotYet };
+        if self.phase == DirectionMode::Final as u32 {
+            return if self.settled() { SendTarget::Kernel } else { SendTarget::NotYet };
         }
         if watch.attached.load(Ordering::Acquire) != self.generation {
-            return Target::Kernel;
+            return SendTarget::Kernel;
         }
         if watch.want_kernel.load(Ordering::Relaxed) != 0 {
-            self.set_phase(Mode::Final);
-            return Target::Kernel;
+            self.set_phase(DirectionMode::Final);
+            return SendTarget::Kernel;
         }
-        Target::MaySwitch
+        SendTarget::MaySwitch
     }
 
-    fn set_phase(&mut self, phase: Mode) {
+    fn set_phase(&mut self, phase: DirectionMode) {
         self.phase = phase as u32;
         self.own.phase.store(phase as u32, Ordering::Relaxed);
     }
 
-    fn set_mode(&self, mode: Mode) {
+    fn set_mode(&self, mode: DirectionMode) {
         // ORDER: stream-mode
         self.direction.sender.mode.store(mode as u32, ordering(Label::StreamModeStore, Ordering::Release));
     }
 
     /// Everything from now on goes by the ring. Only where [`Self::route`] said that it may.
     pub fn switch_to_ring(&mut self, sent_by_kernel: u64) {
-        if self.phase != Mode::Kernel as u32 {
+        if self.phase != DirectionMode::Kernel as u32 {
             return;
         }
         self.direction.sender.kernel_before.store(sent_by_kernel, Ordering::Relaxed);
-        self.set_mode(Mode::Ring);
-        self.set_phase(Mode::Ring);
+        self.set_mode(DirectionMode::Ring);
+        self.set_phase(DirectionMode::Ring);
     }
 
     /// Believes the receiver's tail if it is possible, and the receiver is there.
@@ -169,7 +169,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     /// Free bytes, looking at the receiver only when fewer than `wanted` are known to be.
     #[inline(always)]
     pub fn free(&mut self, wanted: u64) -> u64 {
-        if self.phase != Mode::Ring as u32 {
+        if self.phase != DirectionMode::Ring as u32 {
             return 0;
         }
         if self.bytes.size() - (self.head - self.tail) < wanted {
@@ -180,7 +180,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 
     /// Copies what fits; 0 when the ring is full, or not where the bytes go. See [`SLACK_PARTS`].
     #[inline(always)]
-    pub fn push(&mut self, from: &[u8], ring: impl FnMut(Calls)) -> usize {
+    pub fn push(&mut self, from: &[u8], ring: impl FnMut(BellCalls)) -> usize {
         let slack = (self.bytes.size() / SLACK_PARTS) as usize;
         let kept = if from.len() > slack { slack } else { 0 };
         let fits = (self.free((from.len() + kept) as u64) as usize).saturating_sub(kept).min(from.len());
@@ -197,7 +197,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     }
 
     #[cold]
-    fn push_in_steps(&mut self, from: &[u8], mut ring: impl FnMut(Calls)) {
+    fn push_in_steps(&mut self, from: &[u8], mut ring: impl FnMut(BellCalls)) {
         for step in from.chunks(STEP) {
             self.bytes.write(self.head, step);
             self.head += step.len() as u64;
@@ -207,9 +207,9 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 
     /// Makes everything pushed visible.
     #[inline(always)]
-    pub fn publish(&mut self) -> Calls {
+    pub fn publish(&mut self) -> BellCalls {
         if self.head == self.published {
-            return Calls::NONE;
+            return BellCalls::NONE;
         }
         // Ours first: who takes over from a process that dies between the two must not write what the peer may read.
         self.own.head.store(self.head, Ordering::Relaxed);
@@ -228,14 +228,14 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 
     /// Everything from now on goes by the kernel, after the rest of the ring. Bytes may be given to the kernel once
     /// [`Self::settled`].
-    pub fn switch_to_kernel(&mut self) -> Calls {
+    pub fn switch_to_kernel(&mut self) -> BellCalls {
         let calls = self.publish();
-        match Mode::from_word(self.phase) {
-            Some(Mode::Ring) => {}
-            Some(Mode::Final) => return calls,
+        match DirectionMode::from_word(self.phase) {
+            Some(DirectionMode::Ring) => {}
+            Some(DirectionMode::Final) => return calls,
             // Never switched: the receiver reads the kernel, and goes on so.
             _ => {
-                self.set_phase(Mode::Final);
+                self.set_phase(DirectionMode::Final);
                 return calls;
             }
         }
@@ -245,12 +245,12 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         calls.or(again)
     }
 
-    fn finish(&mut self, at: u64) -> Calls {
+    fn finish(&mut self, at: u64) -> BellCalls {
         // Also where one whom we took over from has died before it said so: an end behind the head is nonsense.
         self.direction.sender.head.store(self.head, Ordering::Release);
         self.direction.sender.final_at.store(at, Ordering::Relaxed);
-        self.set_mode(Mode::Final);
-        self.set_phase(Mode::Final);
+        self.set_mode(DirectionMode::Final);
+        self.set_phase(DirectionMode::Final);
         // ORDER: stream-final
         full_barrier(Label::StreamFinal);
         let watch = &self.direction.watch;
@@ -275,11 +275,11 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     }
 
     /// The receiver is gone. Everything from now on goes by the kernel, at once, and nothing stands before it.
-    pub fn abandon(&mut self) -> Calls {
+    pub fn abandon(&mut self) -> BellCalls {
         let calls = self.publish();
         self.own.unsettled.store(0, Ordering::Relaxed);
-        if self.phase == Mode::Kernel as u32 {
-            self.set_phase(Mode::Final);
+        if self.phase == DirectionMode::Kernel as u32 {
+            self.set_phase(DirectionMode::Final);
             return calls;
         }
         let taken = self.direction.receiver.tail.load(Ordering::Acquire);
@@ -292,10 +292,10 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     ///
     /// # Errors
     /// Those of `write`; called again, it goes on where it was.
-    pub fn give_back(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<Calls> {
+    pub fn give_back(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<BellCalls> {
         let calls = self.publish();
-        if self.phase != Mode::Ring as u32 {
-            self.set_phase(Mode::Final);
+        if self.phase != DirectionMode::Ring as u32 {
+            self.set_phase(DirectionMode::Final);
             return Ok(calls);
         }
         if self.own.giving.load(Ordering::Relaxed) == 0 {
@@ -318,7 +318,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     /// Whether the receiver wanted the kernel, and has it.
     #[inline(always)]
     pub fn has_given_back(&self) -> bool {
-        self.phase == Mode::Final as u32 && self.direction.watch.want_kernel.load(Ordering::Relaxed) != 0
+        self.phase == DirectionMode::Final as u32 && self.direction.watch.want_kernel.load(Ordering::Relaxed) != 0
     }
 
     /// Ends the call. What was pushed and not published stays unsent.
@@ -329,31 +329,31 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 }
 
 /// What a sender would find, without the lock.
-pub fn room(direction: &Direction, own: &OwnSender, generation: u32, size: u64) -> Room {
+pub fn room(direction: &SlotDirection, own: &OwnSender, generation: u32, size: u64) -> SendRoom {
     if own.broken.load(Ordering::Relaxed) != 0 {
-        return Room::Broken;
+        return SendRoom::Broken;
     }
     let phase = own.phase.load(Ordering::Relaxed);
     let watch = &direction.watch;
     let attached = watch.attached.load(Ordering::Acquire) == generation;
     // To give back, the caller must come to its route.
-    if phase == Mode::Final as u32 || watch.want_kernel.load(Ordering::Relaxed) != 0 {
-        return Room::Kernel;
+    if phase == DirectionMode::Final as u32 || watch.want_kernel.load(Ordering::Relaxed) != 0 {
+        return SendRoom::Kernel;
     }
     if !attached {
-        return if phase == Mode::Ring as u32 { Room::Broken } else { Room::Kernel };
+        return if phase == DirectionMode::Ring as u32 { SendRoom::Broken } else { SendRoom::Kernel };
     }
     // Not switched: the next bytes go into the ring, which is empty.
-    if phase != Mode::Ring as u32 {
-        return Room::Ring(size);
+    if phase != DirectionMode::Ring as u32 {
+        return SendRoom::Ring(size);
     }
     // Tail first: a head from later makes the room smaller than it is, never larger.
     let tail = direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
     let head = direction.sender.head.load(Ordering::Relaxed);
     match head.checked_sub(tail) {
-        Some(used) if used <= size => Room::Ring(size - used),
+        Some(used) if used <= size => SendRoom::Ring(size - used),
         // Both have moved since.
-        Some(_) if direction.receiver.tail.load(Ordering::Relaxed) != tail => Room::Ring(0),
-        _ => Room::Broken,
+        Some(_) if direction.receiver.tail.load(Ordering::Relaxed) != tail => SendRoom::Ring(0),
+        _ => SendRoom::Broken,
     }
 }

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 const TEXT: &[u8] = b"nobody but the two ranks reads this";
 
 /// Two ranks; of which the first and the second encrypt as said. What the higher one dials leads over `relay`.
-fn pair(encrypts: [bool; 2], relay: Option<SocketAddr>) -> (Vec<TcpDevice>, Vec<Place>) {
+fn pair(encrypts: [bool; 2], relay: Option<SocketAddr>) -> (Vec<TcpDevice>, Vec<PeerPlace>) {
     let (listeners, places) = listeners(2);
     let device = |((me, listener), encrypts): ((usize, TcpListener), bool)| {
         let mut led = places.clone();

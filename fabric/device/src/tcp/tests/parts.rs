@@ -1,7 +1,7 @@
 //! Parts of streams that are received where they are to go.
 
 use super::*;
-use crate::contract::Room;
+use crate::contract::ReceiveRoom;
 use crate::copying::PAGE_BYTES;
 
 /// What the sender sends one after the other: streams of these lengths, with a short packet behind each group.
@@ -43,7 +43,7 @@ impl Sink for Placing {
         panic!("{fault:?}");
     }
 
-    fn room(&mut self, _: u32) -> Option<Room<'_>> {
+    fn room(&mut self, _: u32) -> Option<ReceiveRoom<'_>> {
         let end = self.ends.iter().copied().find(|end| *end > self.filled)?;
         self.asked += 1;
         let bytes = match self.asked % 4 {
@@ -52,7 +52,7 @@ impl Sink for Placing {
             _ => end - self.filled,
         };
         // SAFETY: as long as that.
-        unsafe { Room::new(self.into[self.filled..].as_mut_ptr(), bytes) }
+        unsafe { ReceiveRoom::new(self.into[self.filled..].as_mut_ptr(), bytes) }
     }
 }
 
@@ -120,9 +120,9 @@ impl Sink for KeptOut {
         panic!("{fault:?}");
     }
 
-    fn room(&mut self, _: u32) -> Option<Room<'_>> {
+    fn room(&mut self, _: u32) -> Option<ReceiveRoom<'_>> {
         // SAFETY: the kernel says that it is not.
-        unsafe { Room::new(self.page, PAGE_BYTES) }
+        unsafe { ReceiveRoom::new(self.page, PAGE_BYTES) }
     }
 }
 

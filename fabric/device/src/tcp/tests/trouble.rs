@@ -3,7 +3,7 @@
 use super::*;
 use crate::kernel;
 
-fn device_at(rank: u32, listeners: &mut Vec<TcpListener>, places: &[Place]) -> TcpDevice {
+fn device_at(rank: u32, listeners: &mut Vec<TcpListener>, places: &[PeerPlace]) -> TcpDevice {
     let listener = OwnedFd::from(listeners.remove(0));
     TcpDevice::new(rank, KEY, listener, places.to_vec(), true).expect("a device")
 }
@@ -29,7 +29,7 @@ fn who_repeats_a_rank_s_calls_does_not_keep_the_rank_out() {
         (0..2).map(|rank| device_at(rank, &mut listeners, &places)).collect()
     };
     let mut got = sinks(2);
-    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
+    let call = Dialling { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let repeated: Vec<_> = (0..40)
         .map(|_| {
             let mut stream = TcpStream::connect(at).expect("connected");

@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::xdp::LAYOUT;
-use crate::xdp::socket::Ring;
+use crate::xdp::socket::KernelRing;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -29,12 +29,12 @@ fn ends() -> Ends {
 }
 
 /// A lane, and the world around it.
-struct World {
+struct LaneWorld {
     lane: SharedLane,
     state: &'static LaneState,
     /// Of what comes: the way that the peer sends by.
-    towards: Route,
-    back: Route,
+    towards: LaneRoute,
+    back: LaneRoute,
     /// What comes next.
     arriving: u32,
     /// What came last, and what left last.
@@ -47,11 +47,11 @@ struct World {
 }
 
 /// What was shared at a time: all but the frames, and of each frame what packets reach.
-struct Copied(Vec<u8>, Vec<u8>);
+struct CopiedArea(Vec<u8>, Vec<u8>);
 
 const REACHED: usize = 448;
 
-impl World {
+impl LaneWorld {
     fn new() -> Self {
         let state = kernel::map_shared(None, size_of::<LaneState>()).expect("memory");
         let there = Ends { from: ends().to, to: ends().from, ..ends() };
@@ -59,8 +59,8 @@ impl World {
             lane: SharedLane::of_own_memory(LAYOUT),
             // SAFETY: pages of zeros, which are a new one, aligned; they stay.
             state: unsafe { &*state.cast() },
-            towards: Route::learn(&there),
-            back: Route::learn(&ends()),
+            towards: LaneRoute::learn(&there),
+            back: LaneRoute::learn(&ends()),
             arriving: 0,
             seen: None,
             left: None,
@@ -147,7 +147,7 @@ impl World {
     /// Memory that is shared, but the frames.
     fn small(&self) -> [(*mut u8, usize); 6] {
         let [receive, send, fill, completion] =
-            [&self.lane.receive, self.lane.ring(), &self.lane.fill, &self.lane.completion].map(Ring::memory);
+            [&self.lane.receive, self.lane.ring(), &self.lane.fill, &self.lane.completion].map(KernelRing::memory);
         let words = self.lane.area.word_memory();
         let state = (&raw const *self.state).cast_mut().cast();
         [receive, send, fill, completion, words, (state, size_of::<LaneState>())]
@@ -177,13 +177,13 @@ impl World {
         (0..LAYOUT.receive_frames() + LAYOUT.send_frames).map(|frame| area.at(u64::from(frame) * 2048, REACHED))
     }
 
-    fn copy_all(&self) -> Copied {
+    fn copy_all(&self) -> CopiedArea {
         // SAFETY: as above.
         let frames = self.frames().flat_map(|at| unsafe { std::slice::from_raw_parts(at, REACHED) }.to_vec());
-        Copied(self.copy(), frames.collect())
+        CopiedArea(self.copy(), frames.collect())
     }
 
-    fn put_back(&self, copied: &Copied) {
+    fn put_back(&self, copied: &CopiedArea) {
         let mut rest = &copied.0[..];
         for (at, bytes) in self.small() {
             let (was, behind) = rest.split_at(bytes);
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// What each step of a turn leaves.
-    fn steps(&self, answers: u32) -> Vec<Copied> {
+    fn steps(&self, answers: u32) -> Vec<CopiedArea> {
         // SAFETY: the child makes system calls only and takes no memory; it ends in here.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "a child");
@@ -211,7 +211,7 @@ impl World {
                 libc::_exit(0);
             }
         }
-        let mut found: Vec<Copied> = Vec::new();
+        let mut found: Vec<CopiedArea> = Vec::new();
         let mut last = self.copy();
         let mut status = 0;
         loop {
@@ -233,11 +233,11 @@ impl World {
     }
 
     /// The next ones go on. Then all frames are there but those that kills may lose: one of what arrives for each.
-    fn go_on(&mut self, first: First, answers: u32, kills: usize) {
+    fn go_on(&mut self, first: FirstStep, answers: u32, kills: usize) {
         match first {
-            First::Receive => {}
-            First::GiveBack => self.lane.tend(self.state),
-            First::Send => self.fill(),
+            FirstStep::Receive => {}
+            FirstStep::GiveBack => self.lane.tend(self.state),
+            FirstStep::Send => self.fill(),
         }
         for _ in 0..15 {
             self.leave();
@@ -268,7 +268,7 @@ impl World {
     }
 
     fn settle_down(&mut self, kills: usize) {
-        let is_empty = |ring: &Ring| ring.consumer() == ring.producer();
+        let is_empty = |ring: &KernelRing| ring.consumer() == ring.producer();
         let mut looks = 0;
         loop {
             self.leave();
@@ -301,8 +301,8 @@ impl World {
 /// Worlds in which a turn does something of its own: answers to each packet, and packets before.
 const SCENES: [(u32, u32); 4] = [(1, 0), (0, 31), (1, 31), (2, 31)];
 
-fn scene(answers: u32, before: u32, packets: u32) -> World {
-    let mut world = World::new();
+fn scene(answers: u32, before: u32, packets: u32) -> LaneWorld {
+    let mut world = LaneWorld::new();
     for _ in 0..before {
         world.arrive(1);
         world.checked_turn(answers);
@@ -315,23 +315,23 @@ fn scene(answers: u32, before: u32, packets: u32) -> World {
 
 /// What the next one does first.
 #[derive(Clone, Copy, Debug)]
-enum First {
+enum FirstStep {
     Receive,
     GiveBack,
     Send,
 }
 
-const FIRSTS: [First; 3] = [First::Receive, First::GiveBack, First::Send];
+const FIRSTS: [FirstStep; 3] = [FirstStep::Receive, FirstStep::GiveBack, FirstStep::Send];
 
 /// What happened outside is as it was when the copy was made.
 struct Outside(u32, Option<u32>, Option<u32>, Vec<u64>);
 
-impl World {
+impl LaneWorld {
     fn outside(&self) -> Outside {
         Outside(self.arriving, self.seen, self.left, self.away.clone())
     }
 
-    fn be(&mut self, copied: &Copied, outside: &Outside) {
+    fn be(&mut self, copied: &CopiedArea, outside: &Outside) {
         self.put_back(copied);
         let Outside(arriving, seen, left, away) = outside;
         (self.arriving, self.seen, self.left, self.away) = (*arriving, *seen, *left, away.clone());

@@ -8,9 +8,9 @@ use std::arch::x86_64::{
 
 /// The processor has it.
 #[derive(Clone, Copy)]
-pub struct Instruction(());
+pub struct AesInstruction(());
 
-impl Instruction {
+impl AesInstruction {
     #[inline]
     pub fn detect() -> Option<Self> {
         std::arch::is_x86_feature_detected!("aes").then_some(Self(()))

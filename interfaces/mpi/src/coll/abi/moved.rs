@@ -3,15 +3,15 @@
 use super::shared::{datatype, team};
 use crate::abi::{Counts, Described, IN_PLACE};
 use crate::coll::Team;
-use crate::coll::call::{Plan, Scene, planned, rest_by_messages};
+use crate::coll::call::{CheckedCall, Scene, planned, rest_by_messages};
 use crate::coll::plan::{ALLGATHER_BYTES, Gather, Scatter};
-use crate::coll::prepare::movement::{Allgather, Alltoall, Rooted, Side};
+use crate::coll::prepare::movement::{Allgather, Alltoall, MovementSide, Rooted};
 use crate::coll::team::Refuses;
 use crate::comm::Comm;
 use crate::error::Result;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use weft_collective::shared::Piece;
+use weft_collective::shared::SharedPiece;
 use weft_fabric::settings::Algorithms;
 
 /// # Safety
@@ -20,14 +20,14 @@ pub unsafe fn gather(
     call: &'static str,
     comm: usize,
     mine: Described,
-    all: Side,
+    all: MovementSide,
     root: i32,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         let rooms = || Plain::of(&all);
-        let is_equal = matches!(all, Side::Uniform(_));
+        let is_equal = matches!(all, MovementSide::Uniform(_));
         if let Some(plain) =
             PlainRooted::new(call, Plain::one(mine), rooms, root, comm, Gather::is_prescribed, Team::gathered_bytes)?
         {
@@ -42,7 +42,7 @@ pub unsafe fn gather(
 pub unsafe fn scatter(
     call: &'static str,
     comm: usize,
-    all: Side,
+    all: MovementSide,
     mine: Described,
     root: i32,
     messages: impl FnOnce() -> Result<()>,
@@ -50,7 +50,7 @@ pub unsafe fn scatter(
     // SAFETY: the caller's promise.
     unsafe {
         let blocks = || Plain::of(&all);
-        let is_equal = matches!(all, Side::Uniform(_));
+        let is_equal = matches!(all, MovementSide::Uniform(_));
         if let Some(plain) =
             PlainRooted::new(call, Plain::one(mine), blocks, root, comm, Scatter::is_prescribed, Team::scattered_bytes)?
         {
@@ -69,7 +69,7 @@ pub unsafe fn allgather(
     call: &'static str,
     comm: usize,
     mine: Described,
-    all: Side,
+    all: MovementSide,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (given, taken) = (Plain::one(mine), Plain::of(&all));
@@ -91,7 +91,7 @@ pub unsafe fn alltoall(
     received: Described,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let (sent, received) = (Side::Uniform(sent), Side::Uniform(received));
+    let (sent, received) = (MovementSide::Uniform(sent), MovementSide::Uniform(received));
     let (given, taken) = (Plain::of(&sent), Plain::of(&received));
     if let Some(plain) = PlainPair::new(call, given, taken, comm, Alltoall::is_prescribed, Team::dealt_bytes)? {
         plain.count();
@@ -108,8 +108,8 @@ pub unsafe fn alltoall(
 pub unsafe fn alltoallv(
     call: &'static str,
     comm: usize,
-    sent: Side,
-    received: Side,
+    sent: MovementSide,
+    received: MovementSide,
     messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let check = |scene: &Scene| Alltoall::new(scene, sent, received);
@@ -141,7 +141,7 @@ struct Plain {
     /// Bytes of an element.
     size: usize,
     count: i64,
-    kind: Kind,
+    kind: BlocksKind,
     counts: *const c_void,
     displacements: *const c_void,
 }
@@ -149,7 +149,7 @@ struct Plain {
 /// How the blocks of one side of a call lie in its buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-enum Kind {
+enum BlocksKind {
     One,
     /// One after the other, as long as each other.
     Equal,
@@ -162,25 +162,25 @@ impl Plain {
     /// A side of one block. `None`, here and below, where the general way has to look closer.
     #[inline]
     fn one(side: Described) -> Option<Self> {
-        Self::new(side.buffer, side.count, side.datatype, Kind::One, [std::ptr::null(); 2])
+        Self::new(side.buffer, side.count, side.datatype, BlocksKind::One, [std::ptr::null(); 2])
     }
 
     /// A side of a block for each member.
     #[inline]
-    fn of(side: &Side) -> Option<Self> {
+    fn of(side: &MovementSide) -> Option<Self> {
         match *side {
-            Side::Uniform(side) => {
-                Self::new(side.buffer, side.count, side.datatype, Kind::Equal, [std::ptr::null(); 2])
+            MovementSide::Uniform(side) => {
+                Self::new(side.buffer, side.count, side.datatype, BlocksKind::Equal, [std::ptr::null(); 2])
             }
-            Side::Various(side) => {
+            MovementSide::Various(side) => {
                 let (counts, displacements) = (side.counts, side.displacements);
                 if counts.is_null() || displacements.is_null() || counts.wide != displacements.wide {
                     return None;
                 }
-                let kind = if counts.wide { Kind::OwnWide } else { Kind::Own };
+                let kind = if counts.wide { BlocksKind::OwnWide } else { BlocksKind::Own };
                 Self::new(side.buffer, 0, side.datatype, kind, [counts.at, displacements.at])
             }
-            Side::Mixed(_) => None,
+            MovementSide::Mixed(_) => None,
         }
     }
 
@@ -189,13 +189,13 @@ impl Plain {
         buffer: *const c_void,
         count: i64,
         handle: usize,
-        kind: Kind,
+        kind: BlocksKind,
         [counts, displacements]: [*const c_void; 2],
     ) -> Option<Self> {
         let held = datatype(handle)?;
         let (offset, size) = held.contiguous_span(1).filter(|_| held.is_contiguous(2))?;
         // Of nothing any address will do.
-        let is_nothing = buffer.is_null() && count == 0 && matches!(kind, Kind::One | Kind::Equal);
+        let is_nothing = buffer.is_null() && count == 0 && matches!(kind, BlocksKind::One | BlocksKind::Equal);
         if (buffer.is_null() && !is_nothing) || buffer as usize == IN_PLACE {
             return None;
         }
@@ -207,13 +207,13 @@ impl Plain {
     }
 
     fn has_own(&self) -> bool {
-        matches!(self.kind, Kind::Own | Kind::OwnWide)
+        matches!(self.kind, BlocksKind::Own | BlocksKind::OwnWide)
     }
 
     /// The element of one of the arrays for `member`.
     #[inline]
     fn element(&self, array: *const c_void, member: u32) -> i64 {
-        let array = Counts { at: array, wide: self.kind == Kind::OwnWide };
+        let array = Counts { at: array, wide: self.kind == BlocksKind::OwnWide };
         // SAFETY: the array has an element for each member, as the standard demands.
         unsafe { array.get(member as usize) }
     }
@@ -241,19 +241,21 @@ impl Plain {
     }
 
     /// Blocks that lie one after the other.
-    fn all(&self, members: u32) -> Piece {
-        Piece { at: self.at.as_ptr(), bytes: members as usize * self.piece(0).bytes }
+    fn all(&self, members: u32) -> SharedPiece {
+        SharedPiece { at: self.at.as_ptr(), bytes: members as usize * self.piece(0).bytes }
     }
 
     #[inline]
-    fn piece(&self, member: u32) -> Piece {
+    fn piece(&self, member: u32) -> SharedPiece {
         let bytes = self.count(member) as usize * self.size;
         let from = match self.kind {
-            Kind::One => 0,
-            Kind::Equal => member as usize * bytes,
-            Kind::Own | Kind::OwnWide => (self.element(self.displacements, member) as usize).wrapping_mul(self.size),
+            BlocksKind::One => 0,
+            BlocksKind::Equal => member as usize * bytes,
+            BlocksKind::Own | BlocksKind::OwnWide => {
+                (self.element(self.displacements, member) as usize).wrapping_mul(self.size)
+            }
         };
-        Piece { at: self.at.as_ptr().wrapping_add(from), bytes }
+        SharedPiece { at: self.at.as_ptr().wrapping_add(from), bytes }
     }
 }
 
@@ -293,7 +295,7 @@ struct PlainRooted {
     comm: &'static Comm,
     team: &'static Team,
     root: u32,
-    mine: Piece,
+    mine: SharedPiece,
     blocks: Option<Plain>,
 }
 
@@ -324,7 +326,7 @@ impl PlainRooted {
     }
 
     /// At the root; nobody else asks.
-    fn block(&self) -> impl Fn(u32) -> Piece {
+    fn block(&self) -> impl Fn(u32) -> SharedPiece {
         move |member| self.blocks.as_ref().map_or(self.mine, |blocks| blocks.piece(member))
     }
 }

@@ -9,7 +9,7 @@ use crate::coll::team::{Refuses, team_of};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
-use crate::op::{Op, Predefined};
+use crate::op::{Op, PredefinedOperation};
 use crate::world::WORLD;
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -53,12 +53,12 @@ pub unsafe fn barrier(call: &'static str, comm: usize, messages: impl FnOnce() -
 }
 
 /// A datatype during a call. Predefined ones are not counted, which would cost more than a short collective's copy.
-pub(super) enum Held {
+pub(super) enum HeldDatatype {
     Predefined(&'static Datatype),
     Derived(Datatype),
 }
 
-impl Deref for Held {
+impl Deref for HeldDatatype {
     type Target = Datatype;
     fn deref(&self) -> &Datatype {
         match self {
@@ -68,10 +68,10 @@ impl Deref for Held {
     }
 }
 
-pub(super) fn datatype(handle: usize) -> Option<Held> {
+pub(super) fn datatype(handle: usize) -> Option<HeldDatatype> {
     let held = match Datatype::predefined(handle) {
-        Some(datatype) => Held::Predefined(datatype),
-        None => Held::Derived(WORLD.enter().types.get(handle).ok()?.clone()),
+        Some(datatype) => HeldDatatype::Predefined(datatype),
+        None => HeldDatatype::Derived(WORLD.enter().types.get(handle).ok()?.clone()),
     };
     held.check_communication().is_ok().then_some(held)
 }
@@ -183,7 +183,7 @@ pub(super) fn vector(op: &Op, datatype: &Datatype, count: i64) -> Option<Vector>
     count.checked_mul(size)?;
     let fits = size > 0 && datatype.named().is_some() && datatype.extent() == datatype.size();
     match op {
-        Op::Predefined(Predefined::Replace | Predefined::NoOp) | Op::User { .. } => None,
+        Op::Predefined(PredefinedOperation::Replace | PredefinedOperation::NoOp) | Op::User { .. } => None,
         Op::Predefined(op) => op.kernel(datatype).ok().filter(|_| fits).map(|kernel| Vector { kernel, count, size }),
     }
 }

@@ -1,7 +1,7 @@
 //! The checks, and the views that come out of them.
 
 use crate::abi::{Counts, Described, IN_PLACE, PROC_NULL, ROOT, Various};
-use crate::coll::call::{Prepared, Scene};
+use crate::coll::call::{PreparedCall, Scene};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, RANKS, Result};
@@ -35,19 +35,19 @@ pub fn shape_of(datatype: &Datatype) -> Shape {
 
 /// The names of one buffer's arguments in the standard.
 #[derive(Clone, Copy)]
-pub struct Names {
+pub struct BufferNames {
     pub buffer: &'static str,
     pub count: &'static str,
     pub datatype: &'static str,
 }
 
-pub const SEND: Names = Names { buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
-pub const RECEIVE: Names = Names { buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
-pub const ONLY: Names = Names { buffer: "buffer", count: "count", datatype: "datatype" };
+pub const SEND: BufferNames = BufferNames { buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
+pub const RECEIVE: BufferNames = BufferNames { buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
+pub const ONLY: BufferNames = BufferNames { buffer: "buffer", count: "count", datatype: "datatype" };
 
 /// A buffer of blocks with their own counts, displacements in bytes, and types.
 #[derive(Clone, Copy)]
-pub struct Mixed {
+pub struct MixedBuffer {
     pub buffer: *const c_void,
     pub counts: Counts,
     pub displacements: Counts,
@@ -55,14 +55,14 @@ pub struct Mixed {
 }
 
 /// A call being prepared.
-pub struct Draft<'a> {
+pub struct CallDraft<'a> {
     pub scene: &'a Scene<'a>,
-    pub prepared: Prepared,
+    pub prepared: PreparedCall,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> CallDraft<'a> {
     pub fn new(scene: &'a Scene<'a>) -> Self {
-        let prepared = Prepared { schedule: scene.schedule(), ..Prepared::default() };
+        let prepared = PreparedCall { schedule: scene.schedule(), ..PreparedCall::default() };
         Self { scene, prepared }
     }
 
@@ -94,12 +94,12 @@ impl<'a> Draft<'a> {
     }
 
     /// A buffer of one block.
-    pub fn single(&mut self, area: Area, names: Names, argument: Described) -> Result<View> {
+    pub fn single(&mut self, area: Area, names: BufferNames, argument: Described) -> Result<View> {
         Ok(self.first(area, names, argument, 1)?.0)
     }
 
     /// The first of `blocks` equal blocks, and from where to where the next one begins.
-    fn first(&mut self, area: Area, names: Names, argument: Described, blocks: u32) -> Result<(View, i64)> {
+    fn first(&mut self, area: Area, names: BufferNames, argument: Described, blocks: u32) -> Result<(View, i64)> {
         let count = count(names.count, argument.count)?;
         let datatype = self.datatype(names.datatype, argument.datatype)?;
         check_buffer(names.buffer, argument.buffer, datatype, count)?;
@@ -110,13 +110,13 @@ impl<'a> Draft<'a> {
     }
 
     /// A buffer of `blocks` equal blocks, one after the other.
-    pub fn uniform(&mut self, area: Area, names: Names, argument: Described, blocks: u32) -> Result<Vec<View>> {
+    pub fn uniform(&mut self, area: Area, names: BufferNames, argument: Described, blocks: u32) -> Result<Vec<View>> {
         let (first, stride) = self.first(area, names, argument, blocks)?;
         Ok((0..i64::from(blocks)).map(|i| View { at: i * stride, ..first }).collect())
     }
 
     /// A buffer of `blocks` blocks, displacements counted in elements.
-    pub fn various(&mut self, area: Area, names: Names, argument: Various, blocks: u32) -> Result<Vec<View>> {
+    pub fn various(&mut self, area: Area, names: BufferNames, argument: Various, blocks: u32) -> Result<Vec<View>> {
         let datatype = self.datatype(names.datatype, argument.datatype)?;
         let shape = self.prepared.schedule.add_shape(shape_of(datatype));
         let counts = counts(names.count, argument.counts, blocks)?;
@@ -132,7 +132,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A buffer of `blocks` blocks, displacements counted in bytes, each block of its own type.
-    pub fn mixed(&mut self, area: Area, names: Names, argument: Mixed, blocks: u32) -> Result<Vec<View>> {
+    pub fn mixed(&mut self, area: Area, names: BufferNames, argument: MixedBuffer, blocks: u32) -> Result<Vec<View>> {
         let counts = counts(names.count, argument.counts, blocks)?;
         check_array("displs", argument.displacements, blocks)?;
         if argument.datatypes.is_null() && blocks > 0 {

@@ -2,7 +2,7 @@
 
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
-use crate::op::{Elements, Op, Predefined};
+use crate::op::{Elements, Op, PredefinedOperation};
 use std::sync::Arc;
 use weft_collective::run::{Combine, Folding};
 
@@ -13,7 +13,7 @@ use weft_collective::run::{Combine, Folding};
 /// An operation that is not defined for the type, or not for collectives.
 pub fn folding(op: &Op, datatype: &Datatype, handle: usize) -> Result<(Folding, bool)> {
     op.check(datatype)?;
-    if let Op::Predefined(predefined @ (Predefined::Replace | Predefined::NoOp)) = op {
+    if let Op::Predefined(predefined @ (PredefinedOperation::Replace | PredefinedOperation::NoOp)) = op {
         let detail = format!("op MPI_{} is for one-sided accumulation only", predefined.name());
         return Err(Error::new(Class::Op, detail));
     }

@@ -1,8 +1,8 @@
 //! Barrier, broadcast, gather, scatter, allgather, all to all.
 
-use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, is_in_place, reject_in_place};
+use super::check::{BufferNames, CallDraft, MixedBuffer, ONLY, RECEIVE, SEND, is_in_place, reject_in_place};
 use crate::abi::{Described, Various};
-use crate::coll::call::{Prepared, Scene};
+use crate::coll::call::{PreparedCall, Scene};
 use crate::error::Result;
 use std::ffi::c_void;
 use weft_collective::algorithm::inter::{self, Role};
@@ -11,8 +11,8 @@ use weft_collective::algorithm::{allgather, alltoall, barrier, bcast, gather, le
 use weft_collective::schedule::{Area, Party, View};
 use weft_fabric::settings::algorithms::{self, Gather, Scatter};
 
-pub fn barrier(scene: &Scene) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
+pub fn barrier(scene: &Scene) -> Result<PreparedCall> {
+    let mut draft = CallDraft::new(scene);
     let me = draft.party();
     let schedule = &mut draft.prepared.schedule;
     match scene.hosts() {
@@ -23,8 +23,8 @@ pub fn barrier(scene: &Scene) -> Result<Prepared> {
     Ok(draft.prepared)
 }
 
-pub fn bcast(scene: &Scene, data: Described, root: i32) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
+pub fn bcast(scene: &Scene, data: Described, root: i32) -> Result<PreparedCall> {
+    let mut draft = CallDraft::new(scene);
     let me = draft.party();
     if draft.comm().is_inter() {
         let role = draft.role(root)?;
@@ -45,13 +45,13 @@ pub fn bcast(scene: &Scene, data: Described, root: i32) -> Result<Prepared> {
 
 /// A buffer of blocks: the receiving side of a gather, the sending one of a scatter, both of an all to all exchange.
 #[derive(Clone, Copy)]
-pub enum Side {
+pub enum MovementSide {
     Uniform(Described),
     Various(Various),
-    Mixed(Mixed),
+    Mixed(MixedBuffer),
 }
 
-impl Side {
+impl MovementSide {
     fn buffer(&self) -> *const c_void {
         match self {
             Self::Uniform(side) => side.buffer,
@@ -60,7 +60,7 @@ impl Side {
         }
     }
 
-    pub fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
+    pub fn views(&self, draft: &mut CallDraft, area: Area, names: BufferNames, count: u32) -> Result<Vec<View>> {
         match *self {
             Self::Uniform(side) => draft.uniform(area, names, side, count),
             Self::Various(side) => draft.various(area, names, side, count),
@@ -71,7 +71,7 @@ impl Side {
 
 /// A gather or scatter inside one group, checked. At the root there is a block for every rank, elsewhere none.
 pub struct Rooted {
-    pub prepared: Prepared,
+    pub prepared: PreparedCall,
     pub me: Party,
     pub root: u32,
     /// All blocks have as many bytes, which all ranks know.
@@ -82,8 +82,8 @@ pub struct Rooted {
 }
 
 impl Rooted {
-    pub fn gather(scene: &Scene, mine: Described, all: Side, root: i32) -> Result<Self> {
-        let mut draft = Draft::new(scene);
+    pub fn gather(scene: &Scene, mine: Described, all: MovementSide, root: i32) -> Result<Self> {
+        let mut draft = CallDraft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
         let in_place = is_in_place(mine.buffer) && me.rank == root;
@@ -99,12 +99,12 @@ impl Rooted {
                 draft.check_blocks(given, blocks[root as usize])?;
             }
         }
-        let block_bytes = matches!(all, Side::Uniform(_)).then_some(bytes);
+        let block_bytes = matches!(all, MovementSide::Uniform(_)).then_some(bytes);
         Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: given, blocks })
     }
 
-    pub fn scatter(scene: &Scene, all: Side, mine: Described, root: i32) -> Result<Self> {
-        let mut draft = Draft::new(scene);
+    pub fn scatter(scene: &Scene, all: MovementSide, mine: Described, root: i32) -> Result<Self> {
+        let mut draft = CallDraft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
         let in_place = is_in_place(mine.buffer) && me.rank == root;
@@ -120,11 +120,11 @@ impl Rooted {
                 draft.check_blocks(blocks[root as usize], taken)?;
             }
         }
-        let block_bytes = matches!(all, Side::Uniform(_)).then_some(bytes);
+        let block_bytes = matches!(all, MovementSide::Uniform(_)).then_some(bytes);
         Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: taken, blocks })
     }
 
-    pub fn into_gather(mut self) -> Prepared {
+    pub fn into_gather(mut self) -> PreparedCall {
         let schedule = &mut self.prepared.schedule;
         match self.block_bytes {
             Some(bytes) => gather::gather(schedule, self.me, self.root, bytes, self.mine, &self.blocks),
@@ -136,7 +136,7 @@ impl Rooted {
         self.prepared
     }
 
-    pub fn into_scatter(mut self) -> Prepared {
+    pub fn into_scatter(mut self) -> PreparedCall {
         let schedule = &mut self.prepared.schedule;
         match self.block_bytes {
             Some(bytes) => gather::scatter(schedule, self.me, self.root, bytes, &self.blocks, self.mine),
@@ -149,14 +149,14 @@ impl Rooted {
     }
 }
 
-pub fn gather(scene: &Scene, mine: Described, all: Side, root: i32) -> Result<Prepared> {
+pub fn gather(scene: &Scene, mine: Described, all: MovementSide, root: i32) -> Result<PreparedCall> {
     match scene.comm.is_inter() {
-        true => inter_gather(Draft::new(scene), mine, all, root),
+        true => inter_gather(CallDraft::new(scene), mine, all, root),
         false => Ok(Rooted::gather(scene, mine, all, root)?.into_gather()),
     }
 }
 
-fn inter_gather(mut draft: Draft, mine: Described, all: Side, root: i32) -> Result<Prepared> {
+fn inter_gather(mut draft: CallDraft, mine: Described, all: MovementSide, root: i32) -> Result<PreparedCall> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut given, mut places) = (View::bytes(Area::Input, 0, 0), Vec::new());
     match role {
@@ -168,14 +168,14 @@ fn inter_gather(mut draft: Draft, mine: Described, all: Side, root: i32) -> Resu
     Ok(draft.prepared)
 }
 
-pub fn scatter(scene: &Scene, all: Side, mine: Described, root: i32) -> Result<Prepared> {
+pub fn scatter(scene: &Scene, all: MovementSide, mine: Described, root: i32) -> Result<PreparedCall> {
     match scene.comm.is_inter() {
-        true => inter_scatter(Draft::new(scene), all, mine, root),
+        true => inter_scatter(CallDraft::new(scene), all, mine, root),
         false => Ok(Rooted::scatter(scene, all, mine, root)?.into_scatter()),
     }
 }
 
-fn inter_scatter(mut draft: Draft, all: Side, mine: Described, root: i32) -> Result<Prepared> {
+fn inter_scatter(mut draft: CallDraft, all: MovementSide, mine: Described, root: i32) -> Result<PreparedCall> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut taken, mut places) = (View::bytes(Area::Output, 0, 0), Vec::new());
     match role {
@@ -189,7 +189,7 @@ fn inter_scatter(mut draft: Draft, all: Side, mine: Described, root: i32) -> Res
 
 /// An allgather inside one group, checked.
 pub struct Allgather {
-    pub prepared: Prepared,
+    pub prepared: PreparedCall,
     pub me: Party,
     /// `None` in place.
     pub mine: Option<View>,
@@ -197,8 +197,8 @@ pub struct Allgather {
 }
 
 impl Allgather {
-    pub fn new(scene: &Scene, mine: Described, all: Side) -> Result<Self> {
-        let mut draft = Draft::new(scene);
+    pub fn new(scene: &Scene, mine: Described, all: MovementSide) -> Result<Self> {
+        let mut draft = CallDraft::new(scene);
         let me = draft.party();
         let places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
         let in_place = is_in_place(mine.buffer);
@@ -212,7 +212,7 @@ impl Allgather {
         Ok(Self { prepared: draft.prepared, me, mine: given, places })
     }
 
-    pub fn into_prepared(mut self, hosts: Option<&Hosts>) -> Prepared {
+    pub fn into_prepared(mut self, hosts: Option<&Hosts>) -> PreparedCall {
         let schedule = &mut self.prepared.schedule;
         match hosts {
             Some(hosts) => levels::allgather(schedule, hosts, self.mine, &self.places),
@@ -222,11 +222,11 @@ impl Allgather {
     }
 }
 
-pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> {
+pub fn allgather(scene: &Scene, mine: Described, all: MovementSide) -> Result<PreparedCall> {
     if !scene.comm.is_inter() {
         return Ok(Allgather::new(scene, mine, all)?.into_prepared(scene.hosts()));
     }
-    let mut draft = Draft::new(scene);
+    let mut draft = CallDraft::new(scene);
     let (me, others) = (draft.party(), draft.comm().remote_size());
     let places = all.views(&mut draft, Area::Output, RECEIVE, others)?;
     let given = draft.single(Area::Input, SEND, mine)?;
@@ -237,7 +237,7 @@ pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> 
 
 /// An all to all exchange inside one group, checked.
 pub struct Alltoall {
-    pub prepared: Prepared,
+    pub prepared: PreparedCall,
     pub me: Party,
     /// All blocks have as many bytes, which all ranks know.
     pub equal: bool,
@@ -247,8 +247,8 @@ pub struct Alltoall {
 }
 
 impl Alltoall {
-    pub fn new(scene: &Scene, sent: Side, received: Side) -> Result<Self> {
-        let mut draft = Draft::new(scene);
+    pub fn new(scene: &Scene, sent: MovementSide, received: MovementSide) -> Result<Self> {
+        let mut draft = CallDraft::new(scene);
         let me = draft.party();
         let outputs = received.views(&mut draft, Area::Output, RECEIVE, me.size)?;
         let in_place = is_in_place(sent.buffer());
@@ -258,11 +258,11 @@ impl Alltoall {
             draft.check_fits(own.0, own.1);
             draft.check_blocks(own.0, own.1)?;
         }
-        let equal = matches!(received, Side::Uniform(_));
+        let equal = matches!(received, MovementSide::Uniform(_));
         Ok(Self { prepared: draft.prepared, me, equal, inputs, outputs })
     }
 
-    pub fn into_prepared(mut self) -> Prepared {
+    pub fn into_prepared(mut self) -> PreparedCall {
         let (schedule, outputs) = (&mut self.prepared.schedule, &self.outputs);
         let inputs = self.inputs.unwrap_or_else(|| alltoall::saved(schedule, outputs));
         match self.equal {
@@ -277,11 +277,11 @@ impl Alltoall {
     }
 }
 
-pub fn alltoall(scene: &Scene, sent: Side, received: Side) -> Result<Prepared> {
+pub fn alltoall(scene: &Scene, sent: MovementSide, received: MovementSide) -> Result<PreparedCall> {
     if !scene.comm.is_inter() {
         return Ok(Alltoall::new(scene, sent, received)?.into_prepared());
     }
-    let mut draft = Draft::new(scene);
+    let mut draft = CallDraft::new(scene);
     let (me, others) = (draft.party(), draft.comm().remote_size());
     let outputs = received.views(&mut draft, Area::Output, RECEIVE, others)?;
     reject_in_place(SEND.buffer, sent.buffer())?;

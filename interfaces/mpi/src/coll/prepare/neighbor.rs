@@ -1,10 +1,10 @@
 //! Neighbourhood collectives (MPI 5.0, sections 8.6 to 8.9).
 
-use super::check::{Draft, RECEIVE, SEND};
-use super::movement::Side;
+use super::check::{CallDraft, RECEIVE, SEND};
+use super::movement::MovementSide;
 use crate::abi::Described;
 use crate::abi::PROC_NULL;
-use crate::coll::call::{Prepared, Scene};
+use crate::coll::call::{PreparedCall, Scene};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
 use crate::topology::Topology;
@@ -12,23 +12,23 @@ use weft_collective::algorithm::alltoall;
 use weft_collective::schedule::{Area, View};
 
 /// Our neighbours: whom we receive from and send to, in the order of the blocks. `MPI_PROC_NULL` has no block filled.
-struct Neighbors {
+struct NeighborBlocks {
     sources: Vec<i32>,
     destinations: Vec<i32>,
     /// In a grid what is sent in one direction arrives from the other one.
     crossed: bool,
 }
 
-fn neighbors(comm: &Comm) -> Result<Neighbors> {
+fn neighbors(comm: &Comm) -> Result<NeighborBlocks> {
     let missing = || Error::new(Class::Topology, "the communicator has no topology, so its ranks have no neighbours");
     let found = comm.topology.as_ref().ok_or_else(missing)?.neighbors(comm.rank);
     let crossed = matches!(comm.topology, Some(Topology::Cartesian(_)));
-    Ok(Neighbors { sources: found.sources, destinations: found.destinations, crossed })
+    Ok(NeighborBlocks { sources: found.sources, destinations: found.destinations, crossed })
 }
 
 /// The same block to every neighbour.
-pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
+pub fn allgather(scene: &Scene, mine: Described, all: MovementSide) -> Result<PreparedCall> {
+    let mut draft = CallDraft::new(scene);
     let neighbors = neighbors(draft.comm())?;
     let given = draft.single(Area::Input, SEND, mine)?;
     let outputs = all.views(&mut draft, Area::Output, RECEIVE, neighbors.sources.len() as u32)?;
@@ -37,15 +37,15 @@ pub fn allgather(scene: &Scene, mine: Described, all: Side) -> Result<Prepared> 
 }
 
 /// To every neighbour its block.
-pub fn alltoall(scene: &Scene, sent: Side, received: Side) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
+pub fn alltoall(scene: &Scene, sent: MovementSide, received: MovementSide) -> Result<PreparedCall> {
+    let mut draft = CallDraft::new(scene);
     let neighbors = neighbors(draft.comm())?;
     let inputs = sent.views(&mut draft, Area::Input, SEND, neighbors.destinations.len() as u32)?;
     let outputs = received.views(&mut draft, Area::Output, RECEIVE, neighbors.sources.len() as u32)?;
     Ok(exchange(draft, &neighbors, &inputs, &outputs))
 }
 
-fn exchange(mut draft: Draft, neighbors: &Neighbors, inputs: &[View], outputs: &[View]) -> Prepared {
+fn exchange(mut draft: CallDraft, neighbors: &NeighborBlocks, inputs: &[View], outputs: &[View]) -> PreparedCall {
     let sends = edges(&neighbors.destinations, inputs);
     let mut receives: Vec<_> = neighbors.sources.iter().copied().zip(outputs.iter().copied()).collect();
     if neighbors.crossed {

@@ -1,16 +1,16 @@
 //! Reductions and scans.
 
-use super::check::{Draft, Names, counts, is_in_place, reject_in_place};
+use super::check::{BufferNames, CallDraft, counts, is_in_place, reject_in_place};
 use crate::abi::{Counts, Described};
-use crate::coll::call::{Prepared, Scene};
+use crate::coll::call::{PreparedCall, Scene};
 use crate::error::Result;
 use std::ffi::c_void;
 use weft_collective::algorithm::inter::{self, Role};
 use weft_collective::algorithm::{levels, reduce, scan};
 use weft_collective::schedule::{Area, View};
 
-const SEND: Names = Names { buffer: "sendbuf", count: "count", datatype: "datatype" };
-const RECEIVE: Names = Names { buffer: "recvbuf", count: "count", datatype: "datatype" };
+const SEND: BufferNames = BufferNames { buffer: "sendbuf", count: "count", datatype: "datatype" };
+const RECEIVE: BufferNames = BufferNames { buffer: "recvbuf", count: "count", datatype: "datatype" };
 
 /// What is folded and how, as the program names it.
 #[derive(Clone, Copy)]
@@ -22,14 +22,14 @@ pub struct Folded {
 
 /// A reduction being prepared: the function stands, and the views can be made.
 struct Reduction<'a> {
-    draft: Draft<'a>,
+    draft: CallDraft<'a>,
     folded: Folded,
     commutative: bool,
 }
 
 impl<'a> Reduction<'a> {
     fn new(scene: &'a Scene<'a>, folded: Folded) -> Result<Self> {
-        let mut draft = Draft::new(scene);
+        let mut draft = CallDraft::new(scene);
         let datatype = draft.datatype(SEND.datatype, folded.received.datatype)?;
         let op = scene.world.ops.get(folded.op)?;
         let (folding, commutative) = super::fold::folding(op, datatype, folded.received.datatype)?;
@@ -37,7 +37,7 @@ impl<'a> Reduction<'a> {
         Ok(Self { draft, folded, commutative })
     }
 
-    fn vector(&mut self, area: Area, names: Names, buffer: *const c_void) -> Result<View> {
+    fn vector(&mut self, area: Area, names: BufferNames, buffer: *const c_void) -> Result<View> {
         self.draft.single(area, names, Described { buffer, ..self.folded.received })
     }
 
@@ -62,7 +62,7 @@ impl<'a> Reduction<'a> {
     }
 }
 
-pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
+pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<PreparedCall> {
     if scene.comm.is_inter() {
         return inter_reduce(scene, folded, root);
     }
@@ -84,8 +84,8 @@ pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
     Ok(reduction.draft.prepared)
 }
 
-fn inter_reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
-    let draft = Draft::new(scene);
+fn inter_reduce(scene: &Scene, folded: Folded, root: i32) -> Result<PreparedCall> {
+    let draft = CallDraft::new(scene);
     let role = draft.role(root)?;
     // Who has no part may pass anything for the other arguments.
     if let Role::Idle = role {
@@ -102,7 +102,7 @@ fn inter_reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
     Ok(reduction.draft.prepared)
 }
 
-pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
+pub fn allreduce(scene: &Scene, folded: Folded) -> Result<PreparedCall> {
     let mut reduction = Reduction::new(scene, folded)?;
     let (input, output) = reduction.both()?;
     let (me, commutative) = (reduction.draft.party(), reduction.commutative);
@@ -115,7 +115,7 @@ pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
     Ok(reduction.draft.prepared)
 }
 
-pub fn scan(scene: &Scene, folded: Folded, kind: scan::Kind) -> Result<Prepared> {
+pub fn scan(scene: &Scene, folded: Folded, kind: scan::ScanKind) -> Result<PreparedCall> {
     let mut reduction = Reduction::new(scene, folded)?;
     reduction.draft.reject_inter()?;
     let (input, output) = reduction.both()?;
@@ -132,7 +132,7 @@ pub enum Shares {
 }
 
 /// `folded.received.count` is not used: the counts of the blocks say how long the vector is.
-pub fn reduce_scatter(scene: &Scene, folded: Folded, shares: Shares) -> Result<Prepared> {
+pub fn reduce_scatter(scene: &Scene, folded: Folded, shares: Shares) -> Result<PreparedCall> {
     let size = scene.comm.size();
     let shares = match shares {
         Shares::Equal(count) => vec![super::check::count("recvcount", count)?; size as usize],

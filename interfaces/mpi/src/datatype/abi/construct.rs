@@ -2,12 +2,12 @@
 
 use super::{known_handle, of};
 use crate::abi::{Counts, DATATYPE_NULL, slice_of};
-use crate::datatype::{Datatype, Distribution, Order, TypeClass, Width};
+use crate::datatype::{ArrayOrder, ConstructorForm, Datatype, Distribution, TypeClass};
 use crate::error::{Class, Error, Result};
 use crate::world::WORLD;
 
-fn width(wide: bool) -> Width {
-    if wide { Width::Count } else { Width::Int }
+fn width(wide: bool) -> ConstructorForm {
+    if wide { ConstructorForm::Count } else { ConstructorForm::Int }
 }
 
 /// The numbers of an array of the program's.
@@ -117,7 +117,7 @@ pub unsafe fn create_subarray(
     old: usize,
     wide: bool,
 ) -> Result<usize> {
-    let (n, order) = (i64::from(ndims), Order::from_code(i64::from(order))?);
+    let (n, order) = (i64::from(ndims), ArrayOrder::from_code(i64::from(order))?);
     // SAFETY: the program's arrays of ndims numbers.
     unsafe {
         let (sizes, subsizes) = (numbers(sizes, n, "ndims")?, numbers(subsizes, n, "ndims")?);
@@ -139,7 +139,7 @@ pub unsafe fn create_darray(
     old: usize,
     wide: bool,
 ) -> Result<usize> {
-    let (size, rank, order) = (i64::from(size), i64::from(rank), Order::from_code(i64::from(order))?);
+    let (size, rank, order) = (i64::from(size), i64::from(rank), ArrayOrder::from_code(i64::from(order))?);
     // SAFETY: the program's arrays of ndims numbers.
     unsafe {
         let sizes = numbers(sizes, i64::from(ndims), "ndims")?;

@@ -57,13 +57,13 @@ pub unsafe fn get_envelope_large(
 }
 
 /// Where the program wants one kind of values, and how many fit.
-struct Room<T> {
+struct ValuesRoom<T> {
     at: *mut T,
     room: i64,
     name: &'static str,
 }
 
-impl<T> Room<T> {
+impl<T> ValuesRoom<T> {
     /// # Safety
     /// `at` has that many places.
     unsafe fn fill(&self, values: impl ExactSizeIterator<Item = T>) -> Result<()> {
@@ -83,10 +83,10 @@ impl<T> Room<T> {
 /// The rooms are the program's arrays.
 unsafe fn fill(
     kind: &Datatype,
-    integers: Room<i32>,
-    addresses: Room<isize>,
-    counts: Option<Room<i64>>,
-    datatypes: Room<usize>,
+    integers: ValuesRoom<i32>,
+    addresses: ValuesRoom<isize>,
+    counts: Option<ValuesRoom<i64>>,
+    datatypes: ValuesRoom<usize>,
 ) -> Result<()> {
     let contents: &Contents = kind.contents()?;
     // SAFETY: as the caller says.
@@ -116,9 +116,9 @@ pub unsafe fn get_contents(
     datatypes: *mut usize,
 ) -> Result<()> {
     let kind = narrow(datatype)?;
-    let integers = Room { at: integers, room: i64::from(max_integers), name: "max_integers" };
-    let addresses = Room { at: addresses, room: i64::from(max_addresses), name: "max_addresses" };
-    let datatypes = Room { at: datatypes, room: i64::from(max_datatypes), name: "max_datatypes" };
+    let integers = ValuesRoom { at: integers, room: i64::from(max_integers), name: "max_integers" };
+    let addresses = ValuesRoom { at: addresses, room: i64::from(max_addresses), name: "max_addresses" };
+    let datatypes = ValuesRoom { at: datatypes, room: i64::from(max_datatypes), name: "max_datatypes" };
     // SAFETY: as the caller says.
     unsafe { fill(&kind, integers, addresses, None, datatypes) }
 }
@@ -136,10 +136,10 @@ pub unsafe fn get_contents_large(
     datatypes: *mut usize,
 ) -> Result<()> {
     let kind = of(datatype)?;
-    let integers = Room { at: integers, room: max_integers, name: "max_integers" };
-    let addresses = Room { at: addresses, room: max_addresses, name: "max_addresses" };
-    let counts = Room { at: counts, room: max_counts, name: "max_large_counts" };
-    let datatypes = Room { at: datatypes, room: max_datatypes, name: "max_datatypes" };
+    let integers = ValuesRoom { at: integers, room: max_integers, name: "max_integers" };
+    let addresses = ValuesRoom { at: addresses, room: max_addresses, name: "max_addresses" };
+    let counts = ValuesRoom { at: counts, room: max_counts, name: "max_large_counts" };
+    let datatypes = ValuesRoom { at: datatypes, room: max_datatypes, name: "max_datatypes" };
     // SAFETY: as the caller says.
     unsafe { fill(&kind, integers, addresses, Some(counts), datatypes) }
 }

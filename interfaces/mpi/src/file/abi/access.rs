@@ -1,12 +1,12 @@
 //! Bodies of the file functions that move data: four forms of each access.
 
-use super::{Place, of};
+use super::{AccessPlace, of};
 use crate::abi::{ANY_SOURCE, ANY_TAG, Described, Status};
 use crate::error::Result;
 use crate::file::access;
-use crate::file::call::{Call, Way};
-use crate::file::memory::Memory;
-use crate::request::{End, Request};
+use crate::file::call::{BytesWay, Call};
+use crate::file::memory::FileMemory;
+use crate::request::{OperationEnd, Request};
 use crate::world::WORLD;
 use std::ffi::c_void;
 
@@ -22,7 +22,7 @@ unsafe fn perform(fh: usize, call: Call, what: Described) -> Result<u64> {
         file.refuse_open_split()?;
     }
     // SAFETY: the caller's promise.
-    access::perform(&file, call, unsafe { Memory::find(what) })
+    access::perform(&file, call, unsafe { FileMemory::find(what) })
 }
 
 /// # Safety
@@ -37,7 +37,7 @@ unsafe fn blocking(fh: usize, call: Call, what: Described, out: *mut Status) -> 
 /// As [`perform`].
 unsafe fn nonblocking(fh: usize, call: Call, what: Described) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let end = End::good(status(unsafe { perform(fh, call, what)? }));
+    let end = OperationEnd::good(status(unsafe { perform(fh, call, what)? }));
     Ok(WORLD.enter().requests.insert(Request::Done(end)))
 }
 
@@ -46,7 +46,7 @@ unsafe fn nonblocking(fh: usize, call: Call, what: Described) -> Result<usize> {
 unsafe fn begin(fh: usize, call: Call, family: &'static str, what: Described) -> Result<()> {
     let file = of(fh)?;
     // SAFETY: the caller's promise.
-    access::begin(&file, call, family, what.buffer as usize, unsafe { Memory::find(what) })
+    access::begin(&file, call, family, what.buffer as usize, unsafe { FileMemory::find(what) })
 }
 
 /// # Safety
@@ -63,13 +63,13 @@ macro_rules! both {
     ($($way:ident: $name:ident $call:literal, $begun:ident $begun_call:literal,
        $place:expr $(, $offset:ident)?; together $together:literal;)*) => {$(
         pub unsafe fn $name(fh: usize, $($offset: i64,)? what: Described, out: *mut Status) -> Result<()> {
-            let call = Call { name: $call, way: Way::$way, place: $place, together: $together };
+            let call = Call { name: $call, way: BytesWay::$way, place: $place, together: $together };
             // SAFETY: the program's buffer and status.
             unsafe { blocking(fh, call, what, out) }
         }
 
         pub unsafe fn $begun(fh: usize, $($offset: i64,)? what: Described) -> Result<usize> {
-            let call = Call { name: $begun_call, way: Way::$way, place: $place, together: false };
+            let call = Call { name: $begun_call, way: BytesWay::$way, place: $place, together: false };
             // SAFETY: the program's buffer.
             unsafe { nonblocking(fh, call, what) }
         }
@@ -80,7 +80,7 @@ macro_rules! both {
 macro_rules! split {
     ($($way:ident: $begin:ident, $end:ident, $family:literal, $place:expr $(, $offset:ident)?;)*) => {$(
         pub unsafe fn $begin(fh: usize, $($offset: i64,)? what: Described) -> Result<()> {
-            let call = Call { name: concat!($family, "_begin"), way: Way::$way, place: $place, together: true };
+            let call = Call { name: concat!($family, "_begin"), way: BytesWay::$way, place: $place, together: true };
             // SAFETY: the program's buffer.
             unsafe { begin(fh, call, $family, what) }
         }
@@ -94,42 +94,43 @@ macro_rules! split {
 
 both! {
     Read: read_at "MPI_File_read_at", iread_at "MPI_File_iread_at",
-        Place::At(offset), offset; together false;
+        AccessPlace::At(offset), offset; together false;
     Write: write_at "MPI_File_write_at", iwrite_at "MPI_File_iwrite_at",
-        Place::At(offset), offset; together false;
+        AccessPlace::At(offset), offset; together false;
     Read: read_at_all "MPI_File_read_at_all", iread_at_all "MPI_File_iread_at_all",
-        Place::At(offset), offset; together true;
+        AccessPlace::At(offset), offset; together true;
     Write: write_at_all "MPI_File_write_at_all", iwrite_at_all "MPI_File_iwrite_at_all",
-        Place::At(offset), offset; together true;
-    Read: read "MPI_File_read", iread "MPI_File_iread", Place::Own; together false;
-    Write: write "MPI_File_write", iwrite "MPI_File_iwrite", Place::Own; together false;
-    Read: read_all "MPI_File_read_all", iread_all "MPI_File_iread_all", Place::Own; together true;
-    Write: write_all "MPI_File_write_all", iwrite_all "MPI_File_iwrite_all", Place::Own; together true;
+        AccessPlace::At(offset), offset; together true;
+    Read: read "MPI_File_read", iread "MPI_File_iread", AccessPlace::Own; together false;
+    Write: write "MPI_File_write", iwrite "MPI_File_iwrite", AccessPlace::Own; together false;
+    Read: read_all "MPI_File_read_all", iread_all "MPI_File_iread_all", AccessPlace::Own; together true;
+    Write: write_all "MPI_File_write_all", iwrite_all "MPI_File_iwrite_all", AccessPlace::Own; together true;
     Read: read_shared "MPI_File_read_shared", iread_shared "MPI_File_iread_shared",
-        Place::Shared; together false;
+        AccessPlace::Shared; together false;
     Write: write_shared "MPI_File_write_shared", iwrite_shared "MPI_File_iwrite_shared",
-        Place::Shared; together false;
+        AccessPlace::Shared; together false;
 }
 
 /// `MPI_File_read_ordered`.
 pub unsafe fn read_ordered(fh: usize, what: Described, out: *mut Status) -> Result<()> {
-    let call = Call { name: "MPI_File_read_ordered", way: Way::Read, place: Place::Shared, together: true };
+    let call = Call { name: "MPI_File_read_ordered", way: BytesWay::Read, place: AccessPlace::Shared, together: true };
     // SAFETY: the program's buffer and status.
     unsafe { blocking(fh, call, what, out) }
 }
 
 /// `MPI_File_write_ordered`.
 pub unsafe fn write_ordered(fh: usize, what: Described, out: *mut Status) -> Result<()> {
-    let call = Call { name: "MPI_File_write_ordered", way: Way::Write, place: Place::Shared, together: true };
+    let call =
+        Call { name: "MPI_File_write_ordered", way: BytesWay::Write, place: AccessPlace::Shared, together: true };
     // SAFETY: the program's buffer and status.
     unsafe { blocking(fh, call, what, out) }
 }
 
 split! {
-    Read: read_at_all_begin, read_at_all_end, "MPI_File_read_at_all", Place::At(offset), offset;
-    Write: write_at_all_begin, write_at_all_end, "MPI_File_write_at_all", Place::At(offset), offset;
-    Read: read_all_begin, read_all_end, "MPI_File_read_all", Place::Own;
-    Write: write_all_begin, write_all_end, "MPI_File_write_all", Place::Own;
-    Read: read_ordered_begin, read_ordered_end, "MPI_File_read_ordered", Place::Shared;
-    Write: write_ordered_begin, write_ordered_end, "MPI_File_write_ordered", Place::Shared;
+    Read: read_at_all_begin, read_at_all_end, "MPI_File_read_at_all", AccessPlace::At(offset), offset;
+    Write: write_at_all_begin, write_at_all_end, "MPI_File_write_at_all", AccessPlace::At(offset), offset;
+    Read: read_all_begin, read_all_end, "MPI_File_read_all", AccessPlace::Own;
+    Write: write_all_begin, write_all_end, "MPI_File_write_all", AccessPlace::Own;
+    Read: read_ordered_begin, read_ordered_end, "MPI_File_read_ordered", AccessPlace::Shared;
+    Write: write_ordered_begin, write_ordered_end, "MPI_File_write_ordered", AccessPlace::Shared;
 }

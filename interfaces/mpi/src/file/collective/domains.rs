@@ -1,6 +1,6 @@
 //! Which process serves which part of the file, and when.
 
-use super::Survey;
+use super::AccessSurvey;
 use crate::file::hints::{BUFFER, BUFFER_REMOTE, Hints};
 
 /// Borders lie on multiples of this, so that two processes do not write one page.
@@ -26,7 +26,7 @@ pub struct Domains {
 
 impl Domains {
     /// One process at least has bytes.
-    pub fn new(all: &[Survey], hints: &Hints, ranks: u32) -> Self {
+    pub fn new(all: &[AccessSurvey], hints: &Hints, ranks: u32) -> Self {
         let with_data = || all.iter().filter(|survey| survey.bytes > 0);
         let start = with_data().map(|survey| survey.first).min().unwrap_or(0) / PAGE * PAGE;
         let end = with_data().map(|survey| survey.end).max().unwrap_or(0).max(start + 1);
@@ -71,7 +71,7 @@ mod tests {
         for (first, end, ranks, nodes, buffer) in
             [(5, 6, 4, None, 1 << 12), (100_000, 1_234_567, 3, Some(2), 1 << 14), (0, 10 << 20, 5, None, 4 << 20)]
         {
-            let all = [Survey { first, end, bytes: 1, piece: 1, ..Survey::NOTHING }];
+            let all = [AccessSurvey { first, end, bytes: 1, piece: 1, ..AccessSurvey::NOTHING }];
             let mut hints = Hints::default();
             (hints.nodes, hints.buffer) = (nodes, Some(buffer));
             let domains = Domains::new(&all, &hints, ranks);

@@ -3,15 +3,15 @@
 use super::trains::Train;
 use crate::abi::{BYTE, Counts, Described, Various};
 use crate::coll::call::blocking;
-use crate::coll::prepare::movement::{self, Side};
+use crate::coll::prepare::movement::{self, MovementSide};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::file::memory::Memory;
+use crate::file::memory::FileMemory;
 use std::ffi::c_void;
 
 /// Bytes that go to one process or come from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct ExchangePart {
     pub from: u64,
     pub bytes: u64,
 }
@@ -34,17 +34,17 @@ impl Parts {
         let mut parts = Self::new(lengths.len() as u32);
         let mut from = 0;
         for (rank, &bytes) in lengths.iter().enumerate() {
-            parts.set(rank as u32, Part { from, bytes });
+            parts.set(rank as u32, ExchangePart { from, bytes });
             from += bytes;
         }
         parts
     }
 
-    pub fn at(&self, rank: u32) -> Part {
-        Part { from: self.places[rank as usize] as u64, bytes: self.counts[rank as usize] as u64 }
+    pub fn at(&self, rank: u32) -> ExchangePart {
+        ExchangePart { from: self.places[rank as usize] as u64, bytes: self.counts[rank as usize] as u64 }
     }
 
-    pub fn set(&mut self, rank: u32, part: Part) {
+    pub fn set(&mut self, rank: u32, part: ExchangePart) {
         self.places[rank as usize] = part.from as i64;
         self.counts[rank as usize] = part.bytes as i64;
     }
@@ -66,12 +66,12 @@ impl Parts {
         self.counts.iter().map(|&count| count as u64).collect()
     }
 
-    fn various(&self, buffer: *const u8) -> Side {
+    fn various(&self, buffer: *const u8) -> MovementSide {
         // The address of what is empty may be any, also one that has a meaning to collectives.
         let buffer = if self.total() == 0 { std::ptr::null() } else { buffer };
         let counts = Counts { at: self.counts.as_ptr().cast(), wide: true };
         let displacements = Counts { at: self.places.as_ptr().cast(), wide: true };
-        Side::Various(Various { buffer: buffer.cast(), counts, displacements, datatype: BYTE })
+        MovementSide::Various(Various { buffer: buffer.cast(), counts, displacements, datatype: BYTE })
     }
 }
 
@@ -99,7 +99,7 @@ unsafe fn all_to_all(
 pub fn words(call: &'static str, comm: &Comm, sent: &[[u64; 2]]) -> Result<Vec<[u64; 2]>> {
     let mut received = vec![[0u64; 2]; sent.len()];
     let side = |buffer: *const c_void| {
-        Side::Uniform(Described { buffer, count: size_of::<[u64; 2]>() as i64, datatype: BYTE })
+        MovementSide::Uniform(Described { buffer, count: size_of::<[u64; 2]>() as i64, datatype: BYTE })
     };
     let (from, to) = (side(sent.as_ptr().cast()), side(received.as_mut_ptr().cast()));
     // SAFETY: both have as many words as there are ranks, and live during the call.
@@ -132,7 +132,7 @@ pub fn trains(call: &'static str, comm: &Comm, sent: &[Vec<Train>], counts: &[u6
 pub fn send_memory(
     call: &'static str,
     comm: &Comm,
-    memory: &Memory,
+    memory: &FileMemory,
     mine: &Parts,
     scratch: &mut Vec<u8>,
     arrived: &Parts,
@@ -158,7 +158,7 @@ pub fn receive_memory(
     comm: &Comm,
     data: &[u8],
     sent: &Parts,
-    memory: &Memory,
+    memory: &FileMemory,
     mine: &Parts,
     scratch: &mut Vec<u8>,
 ) -> Result<()> {

@@ -5,37 +5,37 @@ use super::exchange::Parts;
 use super::trains::Train;
 use crate::error::{Class, Error, Result};
 use crate::file::fault;
-use crate::file::transfer::Target;
-use crate::file::view::Piece;
+use crate::file::transfer::FileTarget;
+use crate::file::view::FilePiece;
 
 /// Reads take holes with them that are smaller than this.
 const HOLE: u64 = 16 << 10;
 
 /// Memory for one window, used again in each round.
 #[derive(Default)]
-pub struct Window {
+pub struct FileWindow {
     buffer: Vec<u8>,
 }
 
 /// All pieces by rank, checked against the window and against the bytes that each rank announced.
-fn claimed(range: (u64, u64), asked: &[Vec<Train>], bytes: impl Fn(usize) -> u64) -> Result<Vec<Vec<Piece>>> {
+fn claimed(range: (u64, u64), asked: &[Vec<Train>], bytes: impl Fn(usize) -> u64) -> Result<Vec<Vec<FilePiece>>> {
     let refuse = |rank| Error::new(Class::Intern, format!("rank {rank} named pieces that its message does not hold"));
     let list = |(rank, trains): (usize, &Vec<Train>)| {
         let mut pieces = Vec::new();
         for train in trains {
             pieces.extend(train.pieces(range.0, range.1).ok_or_else(|| refuse(rank))?);
         }
-        let total: u64 = pieces.iter().map(|piece: &Piece| piece.bytes).sum();
+        let total: u64 = pieces.iter().map(|piece: &FilePiece| piece.bytes).sum();
         if total == bytes(rank) { Ok(pieces) } else { Err(refuse(rank)) }
     };
     asked.iter().enumerate().map(list).collect()
 }
 
 /// The runs that the pieces make, with holes smaller than `hole` between them or none for 0.
-fn runs(pieces: &[Vec<Piece>], hole: u64) -> Vec<Piece> {
-    let mut all: Vec<Piece> = pieces.concat();
+fn runs(pieces: &[Vec<FilePiece>], hole: u64) -> Vec<FilePiece> {
+    let mut all: Vec<FilePiece> = pieces.concat();
     all.sort_by_key(|piece| piece.offset);
-    let mut runs: Vec<Piece> = Vec::new();
+    let mut runs: Vec<FilePiece> = Vec::new();
     for piece in all {
         match runs.last_mut() {
             Some(last) if piece.offset <= last.end() || piece.offset - last.end() < hole => {
@@ -47,11 +47,11 @@ fn runs(pieces: &[Vec<Piece>], hole: u64) -> Vec<Piece> {
     runs
 }
 
-impl Window {
+impl FileWindow {
     /// Writes the bytes of all ranks, which lie in `data` as `arrived` says.
     pub fn write(
         &mut self,
-        target: Target,
+        target: FileTarget,
         range: (u64, u64),
         asked: &[Vec<Train>],
         arrived: &Parts,
@@ -79,7 +79,7 @@ impl Window {
     /// file's end.
     pub fn read(
         &mut self,
-        target: Target,
+        target: FileTarget,
         range: (u64, u64),
         asked: &[Vec<Train>],
         bytes: &[u64],
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn runs_join_what_touches_and_leave_holes_out() {
-        let piece = |offset, bytes| Piece { offset, bytes };
+        let piece = |offset, bytes| FilePiece { offset, bytes };
         let pieces = [vec![piece(0, 4), piece(8, 4)], vec![piece(4, 4), piece(20, 2), piece(21, 5)]];
         assert_eq!(runs(&pieces, 0), [piece(0, 12), piece(20, 6)]);
         assert_eq!(runs(&pieces, 9), [piece(0, 26)]);

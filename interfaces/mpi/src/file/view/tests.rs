@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::{BYTE, DOUBLE, INT};
-use crate::datatype::{Order, Width};
+use crate::datatype::{ArrayOrder, ConstructorForm};
 
 fn named(handle: usize) -> Datatype {
     Datatype::predefined(handle).unwrap().clone()
@@ -24,14 +24,23 @@ impl Dice {
 fn filetype(dice: &mut Dice) -> Datatype {
     let int = named(INT);
     let (blocks, length) = (1 + dice.below(5) as i64, 1 + dice.below(3) as i64);
-    let vector = |dice: &mut Dice| Datatype::vector(blocks, length, length + dice.below(4) as i64, &int, Width::Int);
+    let vector =
+        |dice: &mut Dice| Datatype::vector(blocks, length, length + dice.below(4) as i64, &int, ConstructorForm::Int);
     let base = match dice.below(4) {
-        0 => Datatype::contiguous(blocks, &int, Width::Int).unwrap(),
+        0 => Datatype::contiguous(blocks, &int, ConstructorForm::Int).unwrap(),
         1 => vector(dice).unwrap(),
         2 => {
             let rows = 1 + dice.below(4) as i64;
             let starts = [dice.below(3) as i64, dice.below(4) as i64];
-            Datatype::subarray(&[rows + 2, length + 3], &[rows, length], &starts, Order::C, &int, Width::Int).unwrap()
+            Datatype::subarray(
+                &[rows + 2, length + 3],
+                &[rows, length],
+                &starts,
+                ArrayOrder::C,
+                &int,
+                ConstructorForm::Int,
+            )
+            .unwrap()
         }
         _ => {
             let mut at = 0;
@@ -42,11 +51,11 @@ fn filetype(dice: &mut Dice) -> Datatype {
                 places.push(at);
                 at += lengths.last().unwrap();
             }
-            Datatype::indexed(&lengths, &places, &int, Width::Int).unwrap()
+            Datatype::indexed(&lengths, &places, &int, ConstructorForm::Int).unwrap()
         }
     };
     let end = base.true_lower_bound() + base.true_extent();
-    Datatype::resized(&base, 0, end + 4 * dice.below(3) as i64, Width::Int).unwrap()
+    Datatype::resized(&base, 0, end + 4 * dice.below(3) as i64, ConstructorForm::Int).unwrap()
 }
 
 /// Offsets of the first bytes of the stream, one by one.
@@ -71,7 +80,7 @@ fn a_view_shows_the_bytes_that_the_filetype_names() {
         let mut dice = Dice(seed * 0x9e37_79b9);
         let tile = filetype(&mut dice);
         let displacement = dice.below(50) as i64;
-        let view = View::new(displacement, named(INT), tile.clone(), Datarep::Native).unwrap();
+        let view = FileView::new(displacement, named(INT), tile.clone(), Datarep::Native).unwrap();
         let offsets = model(displacement, &tile, 300);
         if offsets.is_empty() {
             assert!(view.is_empty() && view.offset(0).is_err(), "seed {seed}");
@@ -99,21 +108,21 @@ fn a_view_shows_the_bytes_that_the_filetype_names() {
 
 #[test]
 fn a_plain_view_is_one_run_of_the_file() {
-    let view = View::new(7, named(BYTE), named(BYTE), Datarep::Native).unwrap();
+    let view = FileView::new(7, named(BYTE), named(BYTE), Datarep::Native).unwrap();
     let mut pieces = Vec::new();
     view.pieces(1 << 40, 1 << 41, &mut pieces).unwrap();
     assert!(view.is_dense());
-    assert_eq!(pieces, [Piece { offset: (1 << 40) + 7, bytes: 1 << 41 }]);
+    assert_eq!(pieces, [FilePiece { offset: (1 << 40) + 7, bytes: 1 << 41 }]);
     assert_eq!((view.etypes_in(6), view.etypes_in(7), view.etypes_in(1007)), (0, 0, 1000));
 }
 
 #[test]
 fn offsets_beyond_the_largest_file_are_refused() {
     let int = named(INT);
-    let wide = Datatype::resized(&int, 0, 1 << 40, Width::Int).unwrap();
-    let view = View::new(0, int.clone(), wide, Datarep::Native).unwrap();
+    let wide = Datatype::resized(&int, 0, 1 << 40, ConstructorForm::Int).unwrap();
+    let view = FileView::new(0, int.clone(), wide, Datarep::Native).unwrap();
     assert!(view.offset(4 << 22).is_ok() && view.offset(4 << 23).is_err());
-    let view = View::new(i64::MAX - 10, int.clone(), int, Datarep::Native).unwrap();
+    let view = FileView::new(i64::MAX - 10, int.clone(), int, Datarep::Native).unwrap();
     assert!(view.offset(6).is_ok() && view.offset(20).is_err());
     assert_eq!(view.etypes_in(1 << 60), 0);
 }
@@ -122,22 +131,29 @@ fn offsets_beyond_the_largest_file_are_refused() {
 fn filetypes_that_the_standard_forbids_are_refused_by_what_is_wrong() {
     let (int, double) = (named(INT), named(DOUBLE));
     let refused = |etype: &Datatype, tile: Datatype, why: &str| {
-        let error = View::new(0, etype.clone(), tile, Datarep::Native).unwrap_err();
+        let error = FileView::new(0, etype.clone(), tile, Datarep::Native).unwrap_err();
         assert!(matches!(error.class, Class::Arg | Class::Io));
         assert!(error.detail.contains(why), "{}", error.detail);
     };
-    refused(&double, Datatype::contiguous(3, &int, Width::Int).unwrap(), "whole etypes");
-    refused(&int, Datatype::indexed(&[1, 1], &[2, 0], &int, Width::Int).unwrap(), "backwards");
-    refused(&int, Datatype::indexed(&[1, 1], &[-1, 0], &int, Width::Int).unwrap(), "negative displacement -4");
-    refused(&Datatype::contiguous(0, &int, Width::Int).unwrap(), int.clone(), "no data");
+    refused(&double, Datatype::contiguous(3, &int, ConstructorForm::Int).unwrap(), "whole etypes");
+    refused(&int, Datatype::indexed(&[1, 1], &[2, 0], &int, ConstructorForm::Int).unwrap(), "backwards");
+    refused(
+        &int,
+        Datatype::indexed(&[1, 1], &[-1, 0], &int, ConstructorForm::Int).unwrap(),
+        "negative displacement -4",
+    );
+    refused(&Datatype::contiguous(0, &int, ConstructorForm::Int).unwrap(), int.clone(), "no data");
 }
 
 #[test]
 fn a_filetype_that_overlaps_itself_is_known_as_such() {
     let int = named(INT);
-    let sorted = |tile: Datatype| View::new(0, int.clone(), tile, Datarep::Native).unwrap().is_sorted();
-    assert!(sorted(int.clone()) && sorted(Datatype::vector(3, 1, 2, &int, Width::Int).unwrap()));
-    assert!(!sorted(Datatype::indexed(&[3, 1], &[0, 1], &int, Width::Int).unwrap()));
-    let vector = Datatype::vector(3, 1, 2, &int, Width::Int).unwrap();
-    assert!(!sorted(Datatype::resized(&vector, 0, 4, Width::Int).unwrap()), "copies lie between each other's pieces");
+    let sorted = |tile: Datatype| FileView::new(0, int.clone(), tile, Datarep::Native).unwrap().is_sorted();
+    assert!(sorted(int.clone()) && sorted(Datatype::vector(3, 1, 2, &int, ConstructorForm::Int).unwrap()));
+    assert!(!sorted(Datatype::indexed(&[3, 1], &[0, 1], &int, ConstructorForm::Int).unwrap()));
+    let vector = Datatype::vector(3, 1, 2, &int, ConstructorForm::Int).unwrap();
+    assert!(
+        !sorted(Datatype::resized(&vector, 0, 4, ConstructorForm::Int).unwrap()),
+        "copies lie between each other's pieces"
+    );
 }

@@ -4,15 +4,15 @@ use super::{finish, receive_into};
 use crate::abi::{Described, Status};
 use crate::error::{Class, Error, Result};
 use crate::point::buffer::Buffer;
-use crate::point::route::{Route, Source, destination, selection, waiting};
-use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
-use crate::request::{End, Exchange, Ground, Request};
+use crate::point::route::{MessageRoute, ReceiveSource, destination, selection, waiting};
+use crate::point::transfer::{PointMode, start_packed, start_receive, start_send};
+use crate::request::{Ground, OperationEnd, Request, SendReceive};
 use crate::world::{WORLD, World};
 use weft_fabric::Selector;
 
 /// Both halves of an exchange, checked; `None` for `MPI_PROC_NULL`.
 struct Halves {
-    route: Option<Route>,
+    route: Option<MessageRoute>,
     from: Option<Selector>,
     send: Buffer,
     receive: Buffer,
@@ -23,7 +23,7 @@ struct Halves {
 type Partners = (i32, i32, i32, i32, usize);
 
 /// What the standard calls the arguments of one half: both have a rank, a tag and a count, so an error says whose.
-struct Names {
+struct HalfNames {
     rank: &'static str,
     tag: &'static str,
     buffer: &'static str,
@@ -31,14 +31,15 @@ struct Names {
     datatype: &'static str,
 }
 
-const SEND: Names = Names { rank: "dest", tag: "sendtag", buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
-const RECEIVE: Names =
-    Names { rank: "source", tag: "recvtag", buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
+const SEND: HalfNames =
+    HalfNames { rank: "dest", tag: "sendtag", buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
+const RECEIVE: HalfNames =
+    HalfNames { rank: "source", tag: "recvtag", buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
 /// Where one buffer serves both.
-const SEND_PLACE: Names = Names { buffer: "buf", count: "count", datatype: "datatype", ..SEND };
-const RECEIVE_PLACE: Names = Names { buffer: "buf", count: "count", datatype: "datatype", ..RECEIVE };
+const SEND_PLACE: HalfNames = HalfNames { buffer: "buf", count: "count", datatype: "datatype", ..SEND };
+const RECEIVE_PLACE: HalfNames = HalfNames { buffer: "buf", count: "count", datatype: "datatype", ..RECEIVE };
 
-impl Names {
+impl HalfNames {
     #[cold]
     fn blame(&self, error: Error) -> Error {
         let argument = match error.class {
@@ -67,11 +68,16 @@ impl Halves {
         Self::named(world, (what, SEND_PLACE), (what, RECEIVE_PLACE), partners)
     }
 
-    fn named(world: &World, send: (Described, Names), receive: (Described, Names), partners: Partners) -> Result<Self> {
+    fn named(
+        world: &World,
+        send: (Described, HalfNames),
+        receive: (Described, HalfNames),
+        partners: Partners,
+    ) -> Result<Self> {
         let (dest, sendtag, source, recvtag, comm) = partners;
         let route = destination(&world.comms, comm, dest, sendtag).map_err(|error| send.1.blame(error))?;
         let from = selection(&world.comms, comm, source, recvtag).map_err(|error| receive.1.blame(error))?;
-        let buffer = |(what, names): (Described, Names), has_partner| {
+        let buffer = |(what, names): (Described, HalfNames), has_partner| {
             Buffer::with_partner(&world.types, what, names.datatype, has_partner).map_err(|error| names.blame(error))
         };
         let send = buffer(send, route.is_some())?;
@@ -83,7 +89,7 @@ impl Halves {
     ///
     /// # Safety
     /// The buffers are the program's until the exchange is complete, and do not overlap.
-    unsafe fn start(self, ground: &mut Ground) -> Result<Exchange> {
+    unsafe fn start(self, ground: &mut Ground) -> Result<SendReceive> {
         // SAFETY: the caller's promise.
         unsafe {
             let send = match (&self.send, self.route) {
@@ -93,11 +99,13 @@ impl Halves {
             };
             let receive = start_half(ground, self.from, self.receive, self.comm)?;
             let send = match (self.route, send) {
-                (None, _) => Request::Done(End::EMPTY),
-                (Some(route), Some(packed)) => start_packed(ground.endpoint, route, Mode::Standard, packed, self.comm),
-                (Some(route), None) => start_send(ground, route, Mode::Standard, &self.send, self.comm)?,
+                (None, _) => Request::Done(OperationEnd::EMPTY),
+                (Some(route), Some(packed)) => {
+                    start_packed(ground.endpoint, route, PointMode::Standard, packed, self.comm)
+                }
+                (Some(route), None) => start_send(ground, route, PointMode::Standard, &self.send, self.comm)?,
             };
-            Ok(Exchange::new(send, receive))
+            Ok(SendReceive::new(send, receive))
         }
     }
 
@@ -105,22 +113,22 @@ impl Halves {
     ///
     /// # Safety
     /// The buffer is the program's until the exchange is complete.
-    unsafe fn start_replacing(self, ground: &mut Ground) -> Result<Exchange> {
+    unsafe fn start_replacing(self, ground: &mut Ground) -> Result<SendReceive> {
         // SAFETY: the caller's promise; what is still to be sent when the receive starts is a copy.
         unsafe {
             let send = match (self.route, &self.send) {
-                (None, _) => Request::Done(End::EMPTY),
+                (None, _) => Request::Done(OperationEnd::EMPTY),
                 (Some(route), Buffer::Run(run))
                     if ground.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) =>
                 {
-                    Request::Done(End::EMPTY)
+                    Request::Done(OperationEnd::EMPTY)
                 }
                 (Some(route), buffer) => {
-                    start_packed(ground.endpoint, route, Mode::Standard, buffer.pack()?, self.comm)
+                    start_packed(ground.endpoint, route, PointMode::Standard, buffer.pack()?, self.comm)
                 }
             };
             match start_half(ground, self.from, self.receive, self.comm) {
-                Ok(receive) => Ok(Exchange::new(send, receive)),
+                Ok(receive) => Ok(SendReceive::new(send, receive)),
                 Err(error) => {
                     send.abandon(ground);
                     Err(error)
@@ -134,9 +142,9 @@ impl Halves {
 /// As [`start_receive`].
 unsafe fn start_half(ground: &mut Ground, from: Option<Selector>, buffer: Buffer, comm: usize) -> Result<Request> {
     match from {
-        None => Ok(Request::Done(End::NO_PROC)),
+        None => Ok(Request::Done(OperationEnd::NO_PROC)),
         // SAFETY: the caller's promise.
-        Some(from) => unsafe { start_receive(ground, Source::Matching(from), buffer, comm) },
+        Some(from) => unsafe { start_receive(ground, ReceiveSource::Matching(from), buffer, comm) },
     }
 }
 
@@ -146,7 +154,7 @@ unsafe fn start_half(ground: &mut Ground, from: Option<Selector>, buffer: Buffer
 /// `status` is null or points to a status.
 unsafe fn complete(
     call: &'static str,
-    mut exchange: Exchange,
+    mut exchange: SendReceive,
     from: Option<Selector>,
     status: *mut Status,
 ) -> Result<()> {

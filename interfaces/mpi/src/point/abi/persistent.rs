@@ -3,16 +3,16 @@
 use crate::abi::Described;
 use crate::error::Result;
 use crate::point::buffer::Buffer;
-use crate::point::route::{Source, destination, selection};
-use crate::point::transfer::Mode;
-use crate::request::{Persistent, Plan, Request};
+use crate::point::route::{ReceiveSource, destination, selection};
+use crate::point::transfer::PointMode;
+use crate::request::{Persistent, PersistentPlan, Request};
 use crate::world::WORLD;
 
-fn make_send(mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+fn make_send(mode: PointMode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut world = WORLD.enter();
     let route = destination(&world.comms, comm, dest, tag)?;
     let buffer = Buffer::with_partner(&world.types, what, "datatype", route.is_some())?;
-    let plan = route.map_or(Plan::SendNothing, |route| Plan::Send(route, mode));
+    let plan = route.map_or(PersistentPlan::SendNothing, |route| PersistentPlan::Send(route, mode));
     let persistent = Persistent { plan, buffer, comm, active: None };
     Ok(world.requests.insert(Request::Persistent(Box::new(persistent))))
 }
@@ -21,7 +21,7 @@ fn make_send(mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> R
 macro_rules! sends {
     ($($name:ident: $mode:ident;)*) => {$(
         pub fn $name(what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
-            make_send(Mode::$mode, what, dest, tag, comm)
+            make_send(PointMode::$mode, what, dest, tag, comm)
         }
     )*};
 }
@@ -37,7 +37,8 @@ pub fn recv_init(what: Described, source: i32, tag: i32, comm: usize) -> Result<
     let mut world = WORLD.enter();
     let from = selection(&world.comms, comm, source, tag)?;
     let buffer = Buffer::with_partner(&world.types, what, "datatype", from.is_some())?;
-    let plan = from.map_or(Plan::ReceiveNothing, |from| Plan::Receive(Source::Matching(from)));
+    let plan =
+        from.map_or(PersistentPlan::ReceiveNothing, |from| PersistentPlan::Receive(ReceiveSource::Matching(from)));
     let persistent = Persistent { plan, buffer, comm, active: None };
     let handle = world.requests.insert(Request::Persistent(Box::new(persistent)));
     Ok(handle)

@@ -5,7 +5,7 @@ use crate::abi::{ANY_TAG, Described, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, S
 use crate::error::Result;
 use crate::point::buffer::Buffer;
 use crate::point::probe::{in_vain, redeem, seen, selected, take};
-use crate::point::route::{Source, waiting};
+use crate::point::route::{ReceiveSource, waiting};
 use crate::world::{WORLD, look};
 
 const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);
@@ -89,7 +89,7 @@ pub unsafe fn improbe(
 ///
 /// # Safety
 /// The program's handle, which is null then.
-unsafe fn matched(message: *mut usize) -> Result<(Option<Source>, usize)> {
+unsafe fn matched(message: *mut usize) -> Result<(Option<ReceiveSource>, usize)> {
     // SAFETY: the caller's promise.
     let taken = unsafe { redeem(*message)? };
     // SAFETY: as above.

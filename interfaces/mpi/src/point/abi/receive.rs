@@ -3,13 +3,13 @@
 use super::{SMALL, wait_for};
 use crate::abi::{Described, Status};
 use crate::error::Result;
-use crate::point::buffer::{self, Buffer, Packed, Run, Scattered};
-use crate::point::route::{Source, selection};
+use crate::point::buffer::{self, Buffer, MemoryRun, Packed, Scattered};
+use crate::point::route::{ReceiveSource, selection};
 use crate::point::transfer::{start_receive, take_in};
-use crate::request::{self, Direction, End, NO_PROC, Request, Transfer};
+use crate::request::{self, NO_PROC, OperationEnd, Request, Transfer, TransferDirection};
 use crate::world::{WORLD, World};
 use std::mem::MaybeUninit;
-use weft_fabric::{Guard, Outcome, Selector};
+use weft_fabric::{MonitorGuard, Outcome, Selector};
 
 /// `MPI_Recv`.
 #[inline]
@@ -22,7 +22,7 @@ pub unsafe fn recv(what: Described, source: i32, tag: i32, comm: usize, status: 
     unsafe {
         let (Some(from), Some(run)) = (from, run) else {
             drop(guard);
-            return receive_otherwise("MPI_Recv", from.map(Source::Matching), what, comm, status);
+            return receive_otherwise("MPI_Recv", from.map(ReceiveSource::Matching), what, comm, status);
         };
         receive_into("MPI_Recv", guard, from, run, comm, status)
     }
@@ -35,9 +35,9 @@ pub unsafe fn recv(what: Described, source: i32, tag: i32, comm: usize, status: 
 #[inline]
 pub(super) unsafe fn receive_into(
     call: &'static str,
-    mut world: Guard<'_, World>,
+    mut world: MonitorGuard<'_, World>,
     from: Selector,
-    run: Run,
+    run: MemoryRun,
     comm: usize,
     status: *mut Status,
 ) -> Result<()> {
@@ -58,7 +58,7 @@ pub(super) unsafe fn receive_into(
 ///
 /// # Safety
 /// `status` is null or points to a status.
-pub(super) unsafe fn finish(end: End, status: *mut Status) -> Result<()> {
+pub(super) unsafe fn finish(end: OperationEnd, status: *mut Status) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { end.status.store(status) };
     end.error.map_or(Ok(()), |error| Err(*error))
@@ -70,7 +70,7 @@ pub(super) unsafe fn finish(end: End, status: *mut Status) -> Result<()> {
 /// The buffer is writable for the time of the call, and `status` is null or points to a status.
 pub(super) unsafe fn receive_otherwise(
     call: &'static str,
-    source: Option<Source>,
+    source: Option<ReceiveSource>,
     what: Described,
     comm: usize,
     status: *mut Status,
@@ -78,7 +78,7 @@ pub(super) unsafe fn receive_otherwise(
     let buffer = Buffer::with_partner(&WORLD.enter().types, what, "datatype", source.is_some())?;
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(source) = source else { return finish(End::NO_PROC, status) };
+        let Some(source) = source else { return finish(OperationEnd::NO_PROC, status) };
         let end = match buffer {
             Buffer::Run(run) => request::received(&receive_run(call, source, run), run.bytes, comm),
             Buffer::Scattered(target) => receive_scattered(call, source, &target, comm)?,
@@ -89,7 +89,7 @@ pub(super) unsafe fn receive_otherwise(
 
 /// # Safety
 /// The run is writable.
-unsafe fn receive_run(call: &'static str, source: Source, run: Run) -> Outcome {
+unsafe fn receive_run(call: &'static str, source: ReceiveSource, run: MemoryRun) -> Outcome {
     // SAFETY: the caller's promise; the wait lasts until the receive is complete.
     let id = unsafe { take_in(&mut WORLD.enter().endpoint, source, run) };
     wait_for(call, id, source.selector())
@@ -97,7 +97,12 @@ unsafe fn receive_run(call: &'static str, source: Source, run: Run) -> Outcome {
 
 /// # Safety
 /// The target is writable.
-unsafe fn receive_scattered(call: &'static str, source: Source, target: &Scattered, comm: usize) -> Result<End> {
+unsafe fn receive_scattered(
+    call: &'static str,
+    source: ReceiveSource,
+    target: &Scattered,
+    comm: usize,
+) -> Result<OperationEnd> {
     let mut small = [MaybeUninit::<u8>::uninit(); SMALL];
     let large;
     let at = if target.bytes <= SMALL {
@@ -108,7 +113,7 @@ unsafe fn receive_scattered(call: &'static str, source: Source, target: &Scatter
     };
     // SAFETY: the memory lives until the receive is complete, and holds then what arrived.
     unsafe {
-        let outcome = receive_run(call, source, Run { at, bytes: target.bytes });
+        let outcome = receive_run(call, source, MemoryRun { at, bytes: target.bytes });
         let end = request::received_scattered(&outcome, target, comm);
         target.unpack_from(at, end.status.bytes() as usize);
         Ok(end)
@@ -127,11 +132,11 @@ pub unsafe fn irecv(what: Described, source: i32, tag: i32, comm: usize) -> Resu
         if let (Some(with), Some(run)) = (from, run) {
             let id = world.endpoint.post_receive(with, run.at, run.bytes);
             let (comm, capacity) = (comm as u32, run.bytes);
-            let transfer = Transfer { id, direction: Direction::In, comm, capacity, with, held: None };
+            let transfer = Transfer { id, direction: TransferDirection::In, comm, capacity, with, held: None };
             return Ok(world.requests.insert(Request::Transfer(transfer)));
         }
         drop(guard);
-        begin_receive(from.map(Source::Matching), what, comm)
+        begin_receive(from.map(ReceiveSource::Matching), what, comm)
     }
 }
 
@@ -139,7 +144,7 @@ pub unsafe fn irecv(what: Described, source: i32, tag: i32, comm: usize) -> Resu
 ///
 /// # Safety
 /// The buffer is writable until the request is complete.
-pub(super) unsafe fn begin_receive(source: Option<Source>, what: Described, comm: usize) -> Result<usize> {
+pub(super) unsafe fn begin_receive(source: Option<ReceiveSource>, what: Described, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let buffer = Buffer::with_partner(&world.types, what, "datatype", source.is_some())?;

@@ -3,10 +3,10 @@
 use super::{SMALL, wait_for};
 use crate::abi::Described;
 use crate::error::Result;
-use crate::point::buffer::{self, Buffer, Run};
-use crate::point::route::{Route, destination};
-use crate::point::transfer::{Mode, post, start_send};
-use crate::request::{self, Direction, Request, SENT, Transfer};
+use crate::point::buffer::{self, Buffer, MemoryRun};
+use crate::point::route::{MessageRoute, destination};
+use crate::point::transfer::{PointMode, post, start_send};
+use crate::request::{self, Request, SENT, Transfer, TransferDirection};
 use crate::world::WORLD;
 use std::mem::MaybeUninit;
 
@@ -20,7 +20,7 @@ pub unsafe fn send(what: Described, dest: i32, tag: i32, comm: usize) -> Result<
     let (Some(route), Some(run)) = (route, run) else {
         drop(guard);
         // SAFETY: the program's buffer, for the time of the call.
-        return unsafe { send_otherwise("MPI_Send", Mode::Standard, what, route, comm) };
+        return unsafe { send_otherwise("MPI_Send", PointMode::Standard, what, route, comm) };
     };
     // SAFETY: as above.
     if unsafe { world.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) } {
@@ -28,7 +28,7 @@ pub unsafe fn send(what: Described, dest: i32, tag: i32, comm: usize) -> Result<
     }
     drop(guard);
     // SAFETY: as above.
-    unsafe { send_run("MPI_Send", Mode::Standard, route, run, comm) }
+    unsafe { send_run("MPI_Send", PointMode::Standard, route, run, comm) }
 }
 
 /// The modes that have no way of their own: bodies that differ in name and mode.
@@ -37,7 +37,7 @@ macro_rules! blocking {
         $(#[$about])*
         pub unsafe fn $name(what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
             // SAFETY: the program's buffer, for the time of the call.
-            unsafe { send_mode($call, Mode::$mode, what, dest, tag, comm) }
+            unsafe { send_mode($call, PointMode::$mode, what, dest, tag, comm) }
         }
     )*};
 }
@@ -51,12 +51,19 @@ blocking! {
 /// `MPI_Bsend`.
 pub unsafe fn bsend(what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
     // SAFETY: the program's buffer, which is copied before the call ends.
-    unsafe { begin_send(Mode::Buffered, what, dest, tag, comm) }.map(|_| ())
+    unsafe { begin_send(PointMode::Buffered, what, dest, tag, comm) }.map(|_| ())
 }
 
 /// # Safety
 /// The buffer is readable for the time of the call.
-unsafe fn send_mode(call: &'static str, mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
+unsafe fn send_mode(
+    call: &'static str,
+    mode: PointMode,
+    what: Described,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Result<()> {
     let route = destination(&WORLD.enter().comms, comm, dest, tag)?;
     // SAFETY: the caller's promise.
     unsafe { send_otherwise(call, mode, what, route, comm) }
@@ -69,9 +76,9 @@ unsafe fn send_mode(call: &'static str, mode: Mode, what: Described, dest: i32, 
 #[cold]
 unsafe fn send_otherwise(
     call: &'static str,
-    mode: Mode,
+    mode: PointMode,
     what: Described,
-    route: Option<Route>,
+    route: Option<MessageRoute>,
     comm: usize,
 ) -> Result<()> {
     let buffer = Buffer::with_partner(&WORLD.enter().types, what, "datatype", route.is_some())?;
@@ -84,11 +91,11 @@ unsafe fn send_otherwise(
                 let mut packed = [MaybeUninit::<u8>::uninit(); SMALL];
                 let at = packed.as_mut_ptr().cast();
                 scattered.pack_to(at);
-                send_run(call, mode, route, Run { at, bytes: scattered.bytes }, comm)
+                send_run(call, mode, route, MemoryRun { at, bytes: scattered.bytes }, comm)
             }
             Buffer::Scattered(scattered) => {
                 let packed = scattered.pack()?;
-                send_run(call, mode, route, Run { at: packed.at(), bytes: packed.bytes }, comm)
+                send_run(call, mode, route, MemoryRun { at: packed.at(), bytes: packed.bytes }, comm)
             }
         }
     }
@@ -98,12 +105,18 @@ unsafe fn send_otherwise(
 ///
 /// # Safety
 /// It is readable.
-unsafe fn send_run(call: &'static str, mode: Mode, route: Route, run: Run, comm: usize) -> Result<()> {
+unsafe fn send_run(
+    call: &'static str,
+    mode: PointMode,
+    route: MessageRoute,
+    run: MemoryRun,
+    comm: usize,
+) -> Result<()> {
     let mut guard = WORLD.enter();
     let endpoint = &mut guard.endpoint;
     // SAFETY: the caller's promise; the wait below lasts until the send is complete.
     let id = unsafe {
-        if mode == Mode::Standard && endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
+        if mode == PointMode::Standard && endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
             return Ok(());
         }
         post(endpoint, route, mode, run)
@@ -129,13 +142,13 @@ pub unsafe fn isend(what: Described, dest: i32, tag: i32, comm: usize) -> Result
             if world.endpoint.try_send_among_others(route.to, route.envelope, run.at, run.bytes) {
                 return Ok(SENT);
             }
-            let id = post(&mut world.endpoint, route, Mode::Standard, run);
+            let id = post(&mut world.endpoint, route, PointMode::Standard, run);
             let (comm, with) = (comm as u32, route.selector());
-            let transfer = Transfer { id, direction: Direction::Out, comm, capacity: 0, with, held: None };
+            let transfer = Transfer { id, direction: TransferDirection::Out, comm, capacity: 0, with, held: None };
             return Ok(world.requests.insert(Request::Transfer(transfer)));
         }
         drop(guard);
-        begin_send(Mode::Standard, what, dest, tag, comm)
+        begin_send(PointMode::Standard, what, dest, tag, comm)
     }
 }
 
@@ -145,7 +158,7 @@ macro_rules! nonblocking {
         $(#[$about])*
         pub unsafe fn $name(what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
             // SAFETY: the program keeps the buffer until the request is complete.
-            unsafe { begin_send(Mode::$mode, what, dest, tag, comm) }
+            unsafe { begin_send(PointMode::$mode, what, dest, tag, comm) }
         }
     )*};
 }
@@ -161,7 +174,7 @@ nonblocking! {
 ///
 /// # Safety
 /// The buffer is readable until the request is complete.
-unsafe fn begin_send(mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+unsafe fn begin_send(mode: PointMode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;

@@ -3,12 +3,12 @@
 use super::{finish, length, resolve, waiting};
 use crate::abi::{REQUEST_NULL, Status, UNDEFINED};
 use crate::error::Result;
-use crate::request::{End, Taken, take};
+use crate::request::{OperationEnd, TakenRequest, take};
 use crate::world::{WORLD, World, look};
 
 /// What a look over several requests found.
-enum Found {
-    One(usize, Taken),
+enum FoundAny {
+    One(usize, TakenRequest),
     /// All are null or inactive.
     NoneActive,
 }
@@ -17,33 +17,33 @@ enum Found {
 ///
 /// # Safety
 /// `requests` has `count` handles.
-unsafe fn find(world: &mut World, requests: *const usize, count: usize) -> Option<Result<Found>> {
+unsafe fn find(world: &mut World, requests: *const usize, count: usize) -> Option<Result<FoundAny>> {
     let mut active = false;
     for index in 0..count {
         // SAFETY: the caller's promise.
         match take(world, unsafe { *requests.add(index) }) {
-            Ok(Taken::Inactive) => {}
-            Ok(Taken::Pending) => active = true,
-            Ok(taken) => return Some(Ok(Found::One(index, taken))),
+            Ok(TakenRequest::Inactive) => {}
+            Ok(TakenRequest::Pending) => active = true,
+            Ok(taken) => return Some(Ok(FoundAny::One(index, taken))),
             Err(error) => return Some(Err(error)),
         }
     }
-    (!active).then_some(Ok(Found::NoneActive))
+    (!active).then_some(Ok(FoundAny::NoneActive))
 }
 
 /// Tells the program what was found.
 ///
 /// # Safety
 /// The pointers are the program's.
-unsafe fn answer(found: Found, requests: *mut usize, index: *mut i32, status: *mut Status) -> Result<()> {
+unsafe fn answer(found: FoundAny, requests: *mut usize, index: *mut i32, status: *mut Status) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         match found {
-            Found::NoneActive => {
+            FoundAny::NoneActive => {
                 *index = UNDEFINED;
-                finish(End::EMPTY, status)
+                finish(OperationEnd::EMPTY, status)
             }
-            Found::One(place, taken) => {
+            FoundAny::One(place, taken) => {
                 *index = place as i32;
                 let Some((end, gone)) = resolve(taken) else { return Ok(()) };
                 if gone {

@@ -2,7 +2,7 @@
 
 use crate::abi::{REQUEST_NULL, Status};
 use crate::error::{Class, Error, Result};
-use crate::request::{End, Functions, Taken};
+use crate::request::{Functions, OperationEnd, TakenRequest};
 
 /// The handles of a call and the statuses it fills.
 pub(super) struct Batch {
@@ -10,17 +10,17 @@ pub(super) struct Batch {
     statuses: *mut Status,
     /// Statuses filled.
     filled: usize,
-    failures: Vec<Failure>,
-    outside: Vec<Callback>,
+    failures: Vec<RequestFailure>,
+    outside: Vec<EndedCallback>,
 }
 
-struct Failure {
+struct RequestFailure {
     place: usize,
     error: Error,
 }
 
 /// A generalized request that is taken, and whose functions are still to be called.
-struct Callback {
+struct EndedCallback {
     place: usize,
     functions: Functions,
     /// The request stays: only its status is asked for.
@@ -44,19 +44,19 @@ impl Batch {
 
     /// Stores what became of the request at `index` as the next status.
     #[inline]
-    pub fn settle(&mut self, index: usize, taken: Taken) {
+    pub fn settle(&mut self, index: usize, taken: TakenRequest) {
         let gone = match taken {
-            Taken::Pending => return,
-            Taken::Inactive => {
-                self.fill(End::EMPTY);
+            TakenRequest::Pending => return,
+            TakenRequest::Inactive => {
+                self.fill(OperationEnd::EMPTY);
                 false
             }
-            Taken::Ended { end, kept } => {
+            TakenRequest::Ended { end, kept } => {
                 self.fill(end);
                 !kept
             }
-            Taken::Outside(functions) => {
-                self.outside.push(Callback { place: self.filled, functions, only_status: false });
+            TakenRequest::Outside(functions) => {
+                self.outside.push(EndedCallback { place: self.filled, functions, only_status: false });
                 self.filled += 1;
                 true
             }
@@ -77,13 +77,13 @@ impl Batch {
     }
 
     /// Like [`Self::settle`] for what was only looked at: handles stay.
-    pub fn settle_seen(&mut self, seen: Taken) {
+    pub fn settle_seen(&mut self, seen: TakenRequest) {
         match seen {
-            Taken::Pending => {}
-            Taken::Inactive => self.fill(End::EMPTY),
-            Taken::Ended { end, .. } => self.fill(end),
-            Taken::Outside(functions) => {
-                self.outside.push(Callback { place: self.filled, functions, only_status: true });
+            TakenRequest::Pending => {}
+            TakenRequest::Inactive => self.fill(OperationEnd::EMPTY),
+            TakenRequest::Ended { end, .. } => self.fill(end),
+            TakenRequest::Outside(functions) => {
+                self.outside.push(EndedCallback { place: self.filled, functions, only_status: true });
                 self.filled += 1;
             }
         }
@@ -91,7 +91,7 @@ impl Batch {
 
     /// Stores an error as the next status.
     pub fn fail(&mut self, error: Error) {
-        self.fill(End { status: Status::EMPTY, error: Some(Box::new(error)) });
+        self.fill(OperationEnd { status: Status::EMPTY, error: Some(Box::new(error)) });
     }
 
     /// Whether a process was lost, so that waiting for others may never end.
@@ -105,7 +105,7 @@ impl Batch {
     }
 
     #[inline]
-    fn fill(&mut self, end: End) {
+    fn fill(&mut self, end: OperationEnd) {
         let place = self.filled;
         self.filled += 1;
         self.store(place, end);
@@ -122,10 +122,10 @@ impl Batch {
     }
 
     #[inline]
-    fn store(&mut self, place: usize, end: End) {
+    fn store(&mut self, place: usize, end: OperationEnd) {
         self.put(place, end.status);
         if let Some(error) = end.error {
-            self.failures.push(Failure { place, error: *error });
+            self.failures.push(RequestFailure { place, error: *error });
         }
     }
 

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::{length, waiting};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
-use crate::request::{Taken, has_lost, is_complete, take, take_plain};
+use crate::request::{TakenRequest, has_lost, is_complete, take, take_plain};
 use crate::world::{WORLD, World, look};
 
 /// `MPI_Waitall`. Once a process is lost that one of them needs, what is not complete is left and told as pending.
@@ -29,10 +29,10 @@ fn settle_in_order(world: &mut World, batch: &mut Batch, count: usize) -> bool {
             continue;
         }
         match take(world, batch.handle(index)) {
-            Ok(Taken::Pending) if batch.has_lost() || any_lost(world, batch, index, count) => {
+            Ok(TakenRequest::Pending) if batch.has_lost() || any_lost(world, batch, index, count) => {
                 batch.fail(Error::new(Class::Pending, "not complete"));
             }
-            Ok(Taken::Pending) => return false,
+            Ok(TakenRequest::Pending) => return false,
             Ok(taken) => batch.settle(index, taken),
             Err(error) => batch.fail(error),
         }

@@ -6,25 +6,25 @@ use super::some::any_active;
 use super::{finish, length};
 use crate::abi::{SUCCESS, Status, UNDEFINED};
 use crate::error::Result;
-use crate::request::{End, Taken, peek};
+use crate::request::{OperationEnd, TakenRequest, peek};
 use crate::world::{World, look};
 
 /// The end that was seen; the monitor must not be held.
 ///
 /// # Safety
 /// The functions of a generalized request may be called.
-unsafe fn seen(taken: Taken) -> End {
+unsafe fn seen(taken: TakenRequest) -> OperationEnd {
     match taken {
-        Taken::Ended { end, .. } => end,
+        TakenRequest::Ended { end, .. } => end,
         // SAFETY: the caller's promise.
-        Taken::Outside(functions) => unsafe { functions.query() },
-        Taken::Inactive | Taken::Pending => End::EMPTY,
+        TakenRequest::Outside(functions) => unsafe { functions.query() },
+        TakenRequest::Inactive | TakenRequest::Pending => OperationEnd::EMPTY,
     }
 }
 
-fn complete(world: &mut World, handle: usize) -> Option<Result<Taken>> {
+fn complete(world: &mut World, handle: usize) -> Option<Result<TakenRequest>> {
     match peek(world, handle) {
-        Ok(Taken::Pending) => None,
+        Ok(TakenRequest::Pending) => None,
         taken => Some(taken),
     }
 }
@@ -89,7 +89,7 @@ pub unsafe fn get_status_any(
                 if !status.is_null() {
                     (*status).error = SUCCESS;
                 }
-                finish(End::EMPTY, status)
+                finish(OperationEnd::EMPTY, status)
             }
             Some((place, taken)) => {
                 *index = place as i32;
@@ -101,12 +101,12 @@ pub unsafe fn get_status_any(
 
 /// A complete one; `None` if there are only pending ones, nothing inside if none is active.
 #[allow(clippy::type_complexity)]
-fn see_any(world: &mut World, batch: &Batch, count: usize) -> Option<Result<Option<(usize, Taken)>>> {
+fn see_any(world: &mut World, batch: &Batch, count: usize) -> Option<Result<Option<(usize, TakenRequest)>>> {
     let mut active = false;
     for index in 0..count {
         match peek(world, batch.handle(index)) {
-            Ok(Taken::Inactive) => {}
-            Ok(Taken::Pending) => active = true,
+            Ok(TakenRequest::Inactive) => {}
+            Ok(TakenRequest::Pending) => active = true,
             Ok(taken) => return Some(Ok(Some((index, taken)))),
             Err(error) => return Some(Err(error)),
         }
@@ -141,7 +141,7 @@ pub unsafe fn get_status_some(
 unsafe fn see_some(world: &mut World, batch: &mut Batch, count: usize, indices: *mut i32) -> Option<Result<()>> {
     for index in 0..count {
         match peek(world, batch.handle(index)) {
-            Ok(Taken::Inactive | Taken::Pending) => {}
+            Ok(TakenRequest::Inactive | TakenRequest::Pending) => {}
             Ok(taken) => {
                 // SAFETY: the caller's promise.
                 unsafe { *indices.add(batch.filled()) = index as i32 };

@@ -4,7 +4,7 @@ use super::{finish, length, resolve, waiting};
 use crate::abi::{REQUEST_NULL, Status};
 use crate::error::{Class, Error, Result};
 use crate::request::{
-    self, Direction, Functions, NO_PROC, Request, SENT, Taken, Transfer, check_startable, release, take,
+    self, Functions, NO_PROC, Request, SENT, TakenRequest, Transfer, TransferDirection, check_startable, release, take,
 };
 use crate::world::{WORLD, look};
 use weft_fabric::{Endpoint, Waiting};
@@ -70,7 +70,7 @@ unsafe fn wait_otherwise(request: *mut usize, status: *mut Status) -> Result<()>
     unsafe {
         let handle = *request;
         let taken = WORLD.wait(waiting("MPI_Wait"), |world| match take(world, handle) {
-            Ok(Taken::Pending) => None,
+            Ok(TakenRequest::Pending) => None,
             taken => Some(taken),
         })?;
         match resolve(taken) {
@@ -91,10 +91,10 @@ pub unsafe fn test(request: *mut usize, flag: *mut i32, status: *mut Status) -> 
     unsafe {
         let handle = *request;
         let taken = look(|world| match take(world, handle) {
-            Ok(Taken::Pending) => None,
+            Ok(TakenRequest::Pending) => None,
             taken => Some(taken),
         });
-        let Some((end, gone)) = resolve(taken.unwrap_or(Ok(Taken::Pending))?) else {
+        let Some((end, gone)) = resolve(taken.unwrap_or(Ok(TakenRequest::Pending))?) else {
             *flag = 0;
             return Ok(());
         };
@@ -154,8 +154,8 @@ pub unsafe fn cancel(request: *mut usize) -> Result<()> {
 
 fn cancel_transfer(transfer: &Transfer, endpoint: &mut Endpoint) {
     match transfer.direction {
-        Direction::In => drop(endpoint.cancel_receive(transfer.id)),
-        Direction::Out => endpoint.cancel_send(transfer.id),
+        TransferDirection::In => drop(endpoint.cancel_receive(transfer.id)),
+        TransferDirection::Out => endpoint.cancel_send(transfer.id),
     }
 }
 

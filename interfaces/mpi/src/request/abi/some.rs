@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::{length, waiting};
 use crate::abi::{Status, UNDEFINED};
 use crate::error::Result;
-use crate::request::{Taken, is_active, take};
+use crate::request::{TakenRequest, is_active, take};
 use crate::world::{WORLD, World, look};
 
 /// Settles all that are complete. `None`: there are pending ones and none was complete; otherwise whether any was
@@ -16,11 +16,11 @@ unsafe fn settle(world: &mut World, batch: &mut Batch, count: usize, indices: *m
     let mut active = false;
     for index in 0..count {
         let taken = take(world, batch.handle(index));
-        if matches!(taken, Ok(Taken::Inactive)) {
+        if matches!(taken, Ok(TakenRequest::Inactive)) {
             continue;
         }
         active = true;
-        if matches!(taken, Ok(Taken::Pending)) {
+        if matches!(taken, Ok(TakenRequest::Pending)) {
             continue;
         }
         // SAFETY: the caller's promise.

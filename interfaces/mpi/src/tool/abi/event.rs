@@ -5,7 +5,7 @@ use crate::abi::{
     INFO_NULL, T_BIND_NO_OBJECT, T_ERR_INVALID, T_ERR_INVALID_HANDLE, T_ERR_INVALID_INDEX, T_VERBOSITY_USER_DETAIL,
 };
 use crate::info::Info;
-use crate::tool::event::{Callback, Instance, Registration, TYPES, free, level, meaning, now};
+use crate::tool::event::{Callback, EventRegistration, Instance, TYPES, free, level, meaning, now};
 use crate::tool::{element, give, index_of_name, tell, tell_text};
 use std::ffi::{c_char, c_void};
 
@@ -87,7 +87,7 @@ unsafe fn give_info(out: *mut usize) -> Answer<()> {
 }
 
 /// Does something with a registration.
-fn with<R>(handle: usize, act: impl FnOnce(&mut Registration) -> R) -> Answer<R> {
+fn with<R>(handle: usize, act: impl FnOnce(&mut EventRegistration) -> R) -> Answer<R> {
     let mut state = running()?;
     let answer = act(state.registrations.find(handle)?);
     state.settle_interest();
@@ -101,7 +101,7 @@ pub unsafe fn event_handle_alloc(index: i32, _object: *mut c_void, info: usize, 
         if out.is_null() {
             return Err(T_ERR_INVALID);
         }
-        let handle = running()?.registrations.insert(Registration::new(index as usize));
+        let handle = running()?.registrations.insert(EventRegistration::new(index as usize));
         // SAFETY: the program's place for the handle.
         unsafe { give(out, handle) }
     }))

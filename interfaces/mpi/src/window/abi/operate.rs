@@ -2,7 +2,7 @@
 
 use crate::abi::{Aim, Described, REQUEST_NULL};
 use crate::error::Result;
-use crate::window::accumulate::{self, Call};
+use crate::window::accumulate::{self, AccumulateCall};
 use crate::window::transfer;
 use std::ffi::c_void;
 
@@ -38,10 +38,10 @@ operations! {
         transfer::get(call, win, origin, aim, has_request);
     accumulate "MPI_Accumulate", raccumulate "MPI_Raccumulate":
         (origin: Described, aim: Aim, op: usize, handle: usize; name, has_request)
-        accumulate::accumulate(&Call { name, handle, origin, result: None, aim, op, has_request });
+        accumulate::accumulate(&AccumulateCall { name, handle, origin, result: None, aim, op, has_request });
     get_accumulate "MPI_Get_accumulate", rget_accumulate "MPI_Rget_accumulate":
         (origin: Described, result: Described, aim: Aim, op: usize, handle: usize; name, has_request)
-        accumulate::accumulate(&Call { name, handle, origin, result: Some(result), aim, op, has_request });
+        accumulate::accumulate(&AccumulateCall { name, handle, origin, result: Some(result), aim, op, has_request });
 }
 
 pub unsafe fn fetch_and_op(

@@ -1,12 +1,12 @@
 //! Fences, and post, start, complete and wait: the target takes part.
 
 use super::passive::flush_ranks;
-use super::{Access, Held, await_members, check_assertion, find, wrong};
+use super::{Access, HeldLock, await_members, check_assertion, find, wrong};
 use crate::abi::{MODE_NOCHECK, MODE_NOPRECEDE, MODE_NOPUT, MODE_NOSTORE, MODE_NOSUCCEED};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::window::Window;
-use crate::window::message::{Head, Kind};
+use crate::window::message::{WindowHead, WindowMessageKind};
 use crate::world::{WORLD, look};
 use std::sync::atomic::{Ordering, fence as memory_fence};
 use weft_fabric::Peer;
@@ -68,14 +68,14 @@ pub fn post(handle: usize, group_handle: usize, assert: i32) -> Result<()> {
         return window.refuse_within(Some("an exposure epoch begun by MPI_Win_post is open"));
     }
     let own = window.comm.rank as usize;
-    if matches!(window.epochs.access, Access::LockAll { .. }) || window.epochs.locks[own] != Held::No {
+    if matches!(window.epochs.access, Access::LockAll { .. }) || window.epochs.locks[own] != HeldLock::No {
         return window.refuse_within(Some("this process's own memory is locked"));
     }
     if window.epochs.access == Access::Fence {
         return window.refuse_within(Some("an epoch begun by MPI_Win_fence is open"));
     }
     memory_fence(Ordering::SeqCst);
-    ranks.iter().for_each(|&rank| window.tell(endpoint, rank as usize, Head::new(Kind::Post)));
+    ranks.iter().for_each(|&rank| window.tell(endpoint, rank as usize, WindowHead::new(WindowMessageKind::Post)));
     window.epochs.exposure = Some(ranks);
     Ok(())
 }
@@ -117,7 +117,7 @@ pub fn complete(handle: usize) -> Result<()> {
     let (window, endpoint) = find(&mut guard, handle)?;
     window.epochs.access = Access::None;
     memory_fence(Ordering::SeqCst);
-    ranks.iter().for_each(|&rank| window.tell(endpoint, rank as usize, Head::new(Kind::Complete)));
+    ranks.iter().for_each(|&rank| window.tell(endpoint, rank as usize, WindowHead::new(WindowMessageKind::Complete)));
     endpoint.push_out();
     flushed
 }

@@ -1,11 +1,11 @@
 //! Locks and flushes: the target takes no part.
 
-use super::{Access, Held, await_members, check_assertion, find, wait_in_window, wrong};
+use super::{Access, HeldLock, await_members, check_assertion, find, wait_in_window, wrong};
 use crate::abi::MODE_NOCHECK;
 use crate::error::{Error, Result};
 use crate::window::Window;
-use crate::window::message::{Head, Kind};
-use crate::window::words::{self, Which};
+use crate::window::message::{WindowHead, WindowMessageKind};
+use crate::window::words::{self, WhichLock};
 use crate::world::WORLD;
 use std::sync::atomic::{Ordering, fence as memory_fence};
 
@@ -16,11 +16,11 @@ fn take(call: &'static str, handle: usize, rank: usize, alone: bool) -> Result<(
         let (window, endpoint) = find(&mut guard, handle)?;
         let me = window.comm.rank;
         match window.targets[rank].place {
-            Some(place) if words::try_lock(window.words.word(place, Which::Program), alone, me) => return Ok(()),
+            Some(place) if words::try_lock(window.words.word(place, WhichLock::Program), alone, me) => return Ok(()),
             Some(_) => {}
             None => {
                 window.service.others[rank].locks_asked += 1;
-                let head = Head { position: u64::from(alone), ..Head::new(Kind::Lock) };
+                let head = WindowHead { position: u64::from(alone), ..WindowHead::new(WindowMessageKind::Lock) };
                 window.tell(endpoint, rank, head);
             }
         }
@@ -42,10 +42,10 @@ fn take(call: &'static str, handle: usize, rank: usize, alone: bool) -> Result<(
     wait_in_window(call, handle, Some(rank), |world, looks| {
         let (window, endpoint) = find(world, handle).ok()?;
         let place = window.targets[rank].place?;
-        if words::try_lock(window.words.word(place, Which::Program), alone, window.comm.rank) {
+        if words::try_lock(window.words.word(place, WhichLock::Program), alone, window.comm.rank) {
             return Some(Ok(()));
         }
-        looks.then(|| window.ended_holder(endpoint, rank, Which::Program)).flatten().map(Err)
+        looks.then(|| window.ended_holder(endpoint, rank, WhichLock::Program)).flatten().map(Err)
     })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn flush_ranks(call: &'static str, handle: usize, ranks: impl Iterato
                 continue;
             }
             if window.service.others[rank].dirty {
-                window.ask(endpoint, rank, Kind::Flush);
+                window.ask(endpoint, rank, WindowMessageKind::Flush);
             }
             asked.push(rank);
         }
@@ -98,12 +98,12 @@ fn give_back(call: &'static str, handle: usize, rank: usize, alone: bool) -> Res
         let (window, endpoint) = find(&mut guard, handle)?;
         match window.targets[rank].place {
             Some(place) if window.service.others[rank].is_quiet() => {
-                window.release_word(endpoint, place, Which::Program, alone);
+                window.release_word(endpoint, place, WhichLock::Program, alone);
                 return Ok(());
             }
             Some(_) => false,
             None => {
-                window.ask(endpoint, rank, Kind::Unlock);
+                window.ask(endpoint, rank, WindowMessageKind::Unlock);
                 true
             }
         }
@@ -115,7 +115,7 @@ fn give_back(call: &'static str, handle: usize, rank: usize, alone: bool) -> Res
     let mut guard = WORLD.enter();
     let (window, endpoint) = find(&mut guard, handle)?;
     if let Some(place) = window.targets[rank].place {
-        window.release_word(endpoint, place, Which::Program, alone);
+        window.release_word(endpoint, place, WhichLock::Program, alone);
     }
     flushed
 }
@@ -136,7 +136,7 @@ pub fn lock(handle: usize, alone: bool, rank: i32, assert: i32) -> Result<()> {
         }
         if window.epochs.access != Access::Locks {
             window.check_beginning()?;
-        } else if window.epochs.locks[rank] != Held::No {
+        } else if window.epochs.locks[rank] != HeldLock::No {
             return Err(wrong(format!("rank {rank} of {} is locked already", window.display_name())));
         }
         rank
@@ -149,9 +149,9 @@ pub fn lock(handle: usize, alone: bool, rank: i32, assert: i32) -> Result<()> {
     window.epochs.access = Access::Locks;
     window.epochs.held += 1;
     window.epochs.locks[rank] = match (unchecked, alone) {
-        (true, _) => Held::Unchecked,
-        (_, true) => Held::Alone,
-        (_, false) => Held::Together,
+        (true, _) => HeldLock::Unchecked,
+        (_, true) => HeldLock::Alone,
+        (_, false) => HeldLock::Together,
     };
     Ok(())
 }
@@ -167,12 +167,12 @@ pub fn unlock(handle: usize, rank: i32) -> Result<()> {
         let rank = window.rank(rank)?;
         let held = match window.epochs.access {
             Access::Locks => window.epochs.locks[rank],
-            _ => Held::No,
+            _ => HeldLock::No,
         };
-        if held == Held::No {
+        if held == HeldLock::No {
             return Err(wrong(format!("rank {rank} of {} is not locked", window.display_name())));
         }
-        window.epochs.locks[rank] = Held::No;
+        window.epochs.locks[rank] = HeldLock::No;
         window.epochs.held -= 1;
         if window.epochs.held == 0 {
             window.epochs.access = Access::None;
@@ -180,8 +180,8 @@ pub fn unlock(handle: usize, rank: i32) -> Result<()> {
         (rank, held)
     };
     match held {
-        Held::Unchecked => flush_ranks(CALL, handle, std::iter::once(rank)),
-        _ => give_back(CALL, handle, rank, held == Held::Alone),
+        HeldLock::Unchecked => flush_ranks(CALL, handle, std::iter::once(rank)),
+        _ => give_back(CALL, handle, rank, held == HeldLock::Alone),
     }
 }
 

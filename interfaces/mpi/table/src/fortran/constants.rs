@@ -1,11 +1,11 @@
 //! Named constants, and the variables that stand for something else, as all three interfaces have them.
 
 use super::rules::functions;
-use crate::{Constant, Section, Table};
+use crate::{AbiTable, Constant, ConstantSection};
 use std::fmt::Write;
 
 /// An integer constant, in the kind of integer that it has.
-pub struct Number {
+pub struct NumberConstant {
     pub name: String,
     pub kind: Option<&'static str>,
     pub value: String,
@@ -50,14 +50,17 @@ pub const OLD_FUNCTIONS: [&str; 3] = ["MPI_NULL_COPY_FN", "MPI_DUP_FN", "MPI_NUL
 pub const NULL_CONVERSIONS: [&str; 2] = ["MPI_CONVERSION_FN_NULL", "MPI_CONVERSION_FN_NULL_C"];
 
 /// All integer constants; handles among them where `with_handles` says so.
-pub fn numbers(table: &Table, with_handles: bool) -> Vec<Number> {
-    let own =
-        OWN.iter().map(|(name, value)| Number { name: (*name).to_owned(), kind: None, value: (*value).to_owned() });
+pub fn numbers(table: &AbiTable, with_handles: bool) -> Vec<NumberConstant> {
+    let own = OWN.iter().map(|(name, value)| NumberConstant {
+        name: (*name).to_owned(),
+        kind: None,
+        value: (*value).to_owned(),
+    });
     let sections = table.constants.iter().filter(|section| with_handles || section.handle.is_none());
     own.chain(sections.flat_map(|section| section.constants.iter().filter_map(number))).collect()
 }
 
-fn number(constant: &Constant) -> Option<Number> {
+fn number(constant: &Constant) -> Option<NumberConstant> {
     let name = &constant.name;
     let cast = constant.cast.as_deref();
     let is_pointer = cast.is_some_and(|cast| cast.contains('*'));
@@ -72,22 +75,22 @@ fn number(constant: &Constant) -> Option<Number> {
         None if name.starts_with("MPI_MAX_") => (value.parse::<i64>().expect("a length") - 1).to_string(),
         None => value.clone(),
     };
-    Some(Number { name: name.clone(), kind, value })
+    Some(NumberConstant { name: name.clone(), kind, value })
 }
 
 /// Sections of handles that Fortran has.
-pub fn handles(table: &Table) -> impl Iterator<Item = (&str, &Section)> {
+pub fn handles(table: &AbiTable) -> impl Iterator<Item = (&str, &ConstantSection)> {
     let kinds = table.constants.iter().filter_map(|section| Some((section.handle.as_deref()?, section)));
     kinds.filter(|(kind, _)| !kind.starts_with("MPI_T_"))
 }
 
 /// The value of a handle constant.
-pub fn handle_value(section: &Section, constant: &Constant) -> String {
+pub fn handle_value(section: &ConstantSection, constant: &Constant) -> String {
     let named = section.constants.iter().find(|other| other.name == constant.value);
     number(named.unwrap_or(constant)).expect("a handle").value
 }
 
-pub fn mpif(table: &Table) -> String {
+pub fn mpif(table: &AbiTable) -> String {
     let mut text = "\
 ! The Fortran interface of MPI 5.0 with the values of the standard ABI,
 ! for sources in fixed and in free form.
@@ -95,7 +98,7 @@ pub fn mpif(table: &Table) -> String {
 ! Generated from the table in interfaces/mpi/abi.
 "
     .to_owned();
-    for Number { name, kind, value } in numbers(table, true) {
+    for NumberConstant { name, kind, value } in numbers(table, true) {
         let kind = kind.map_or(String::new(), |kind| format!("(KIND={kind})"));
         let _ = writeln!(text, "      INTEGER{kind} {name}\n      PARAMETER ({name}={value})");
     }

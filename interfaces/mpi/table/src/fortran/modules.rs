@@ -3,8 +3,10 @@
 use super::constants::{
     NEW_STATUSES, NULL_CONVERSIONS, OLD_STATUSES, VARIABLES, attribute_functions, handle_value, handles, numbers,
 };
-use super::rules::{Argument, What, Width, arguments, forms_differ, functions, is_nonblocking, is_old, takes_sections};
-use crate::{Function, Table};
+use super::rules::{
+    Argument, ArgumentRule, IntegerWidth, arguments, forms_differ, functions, is_nonblocking, is_old, takes_sections,
+};
+use crate::{AbiTable, TableFunction};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,7 +18,7 @@ pub enum Module {
     F08,
 }
 
-pub fn write(table: &Table) -> String {
+pub fn write(table: &AbiTable) -> String {
     let mut text = "\
 ! The Fortran modules of MPI 5.0 with the values of the standard ABI: interfaces and constants, no code.
 !
@@ -29,7 +31,7 @@ pub fn write(table: &Table) -> String {
     text
 }
 
-fn types(text: &mut String, table: &Table) {
+fn types(text: &mut String, table: &AbiTable) {
     text.push_str("module weft_mpi_types\nimplicit none\npublic\n");
     for number in numbers(table, false) {
         let kind = number.kind.map_or(String::new(), |kind| format!("(KIND={kind})"));
@@ -58,7 +60,7 @@ fn types(text: &mut String, table: &Table) {
     text.push_str("end module weft_mpi_types\n\n");
 }
 
-fn module(text: &mut String, table: &Table, module: Module) {
+fn module(text: &mut String, table: &AbiTable, module: Module) {
     let name = if module == Module::Mpi { "mpi" } else { "mpi_f08" };
     let protects = if module == Module::Mpi { ".false." } else { ".true." };
     let _ = writeln!(text, "module {name}\nuse, intrinsic :: iso_c_binding, only: c_ptr\nuse weft_mpi_types");
@@ -98,7 +100,7 @@ fn variables(text: &mut String, list: &[(&str, &str, &str, &str)]) {
 
 /// The interfaces by generic name, each with its procedures. Where two forms of a function could not be told apart, the
 /// large one has an interface of its own.
-fn procedures(table: &Table, module: Module, prefix: &str) -> BTreeMap<String, String> {
+fn procedures(table: &AbiTable, module: Module, prefix: &str) -> BTreeMap<String, String> {
     let mut generics: BTreeMap<String, String> = BTreeMap::new();
     for function in functions(table).filter(|function| module == Module::Mpi || !is_old(&function.name)) {
         for &wide in function.forms() {
@@ -111,8 +113,8 @@ fn procedures(table: &Table, module: Module, prefix: &str) -> BTreeMap<String, S
             let generic = if is_large && !own { name.trim_end_matches("_c").to_owned() } else { name.clone() };
             let bodies = generics.entry(format!("{prefix}{generic}")).or_default();
             let given = arguments(function, wide);
-            let pointer = given.iter().any(|it| it.what == What::Pointer);
-            let detached = given.iter().any(|it| it.what == What::Detached);
+            let pointer = given.iter().any(|it| it.what == ArgumentRule::Pointer);
+            let detached = given.iter().any(|it| it.what == ArgumentRule::Detached);
             let sections = takes_sections(&function.name, &given);
             for suffix in match (module, pointer, detached) {
                 (Module::Mpi, true, _) => ["", "_cptr"].as_slice(),
@@ -128,7 +130,7 @@ fn procedures(table: &Table, module: Module, prefix: &str) -> BTreeMap<String, S
     generics
 }
 
-fn procedure(text: &mut String, function: &Function, name: &str, given: &[Argument], module: Module) {
+fn procedure(text: &mut String, function: &TableFunction, name: &str, given: &[Argument], module: Module) {
     let (c_pointer, sections) = (name.ends_with("_cptr"), name.ends_with("_f08ts"));
     let mut dummies: Vec<&str> = given.iter().map(|it| &*it.name).collect();
     let is_subroutine = function.answer == "int";
@@ -150,9 +152,11 @@ fn procedure(text: &mut String, function: &Function, name: &str, given: &[Argume
     }
     for argument in given {
         let mut line = declaration(function, argument, module, c_pointer);
-        if sections && argument.what == What::Choice {
+        if sections && argument.what == ArgumentRule::Choice {
             line = line.replace("dimension(*)", "dimension(..)").replace(", target", "");
-        } else if argument.what == What::Choice || argument.what == What::Detached && module == Module::Mpi {
+        } else if argument.what == ArgumentRule::Choice
+            || argument.what == ArgumentRule::Detached && module == Module::Mpi
+        {
             let _ = writeln!(text, "    !GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", argument.name);
         }
         let _ = writeln!(text, "    {line}");
@@ -169,11 +173,11 @@ fn imports(given: &[Argument], module: Module, c_pointer: bool) -> String {
     let mut names: Vec<String> = Vec::new();
     for argument in given {
         let name = match &argument.what {
-            What::Handle(kind) | What::Handles(kind) if module == Module::F08 => format!("MPI_{kind}"),
-            What::Status | What::Statuses if module == Module::F08 => "MPI_Status".to_owned(),
-            What::Procedure(kind) if module == Module::F08 => kind.clone(),
-            What::Pointer if c_pointer => "c_ptr".to_owned(),
-            What::Detached if module == Module::F08 => "c_ptr".to_owned(),
+            ArgumentRule::Handle(kind) | ArgumentRule::Handles(kind) if module == Module::F08 => format!("MPI_{kind}"),
+            ArgumentRule::Status | ArgumentRule::Statuses if module == Module::F08 => "MPI_Status".to_owned(),
+            ArgumentRule::Procedure(kind) if module == Module::F08 => kind.clone(),
+            ArgumentRule::Pointer if c_pointer => "c_ptr".to_owned(),
+            ArgumentRule::Detached if module == Module::F08 => "c_ptr".to_owned(),
             _ => continue,
         };
         if !names.contains(&name) {
@@ -183,37 +187,37 @@ fn imports(given: &[Argument], module: Module, c_pointer: bool) -> String {
     names.join(", ")
 }
 
-pub fn declaration(function: &Function, argument: &Argument, module: Module, c_pointer: bool) -> String {
+pub fn declaration(function: &TableFunction, argument: &Argument, module: Module, c_pointer: bool) -> String {
     let name = &argument.name;
-    let kind = |width: Width| if width == Width::Default { "integer" } else { "integer(KIND=8)" };
+    let kind = |width: IntegerWidth| if width == IntegerWidth::Default { "integer" } else { "integer(KIND=8)" };
     let handle = |kind: &str| if module == Module::F08 { format!("type(MPI_{kind})") } else { "integer".to_owned() };
     let is_new = module == Module::F08;
     let (kind, shape) = match &argument.what {
-        What::Handle(kind) => (handle(kind), ""),
-        What::Handles(kind) => (handle(kind), "(*)"),
-        What::Status if is_new => ("type(MPI_Status)".to_owned(), ""),
-        What::Statuses if is_new => ("type(MPI_Status)".to_owned(), "(*)"),
-        What::Status => ("integer".to_owned(), "(8)"),
-        What::Statuses => ("integer".to_owned(), "(8,*)"),
-        What::Number(width) => (kind(*width).to_owned(), ""),
-        What::Numbers(width) => (kind(*width).to_owned(), "(*)"),
-        What::Ranges => ("integer".to_owned(), "(3,*)"),
-        What::Logical => ("logical".to_owned(), ""),
-        What::Logicals => ("logical".to_owned(), "(*)"),
-        What::Choice => return choice(function, argument),
-        What::Detached if !is_new => return choice(function, argument),
-        What::Text | What::TextOut => ("character(LEN=*)".to_owned(), ""),
-        What::Texts => ("character(LEN=*)".to_owned(), "(*)"),
-        What::TextLists => ("character(LEN=*)".to_owned(), "(count,*)"),
-        What::Procedure(kind) if is_new => return format!("procedure({kind}) :: {name}"),
-        What::Procedure(_) => return format!("external :: {name}"),
-        What::Pointer if c_pointer => ("type(c_ptr)".to_owned(), ""),
-        What::Detached => ("type(c_ptr)".to_owned(), ""),
+        ArgumentRule::Handle(kind) => (handle(kind), ""),
+        ArgumentRule::Handles(kind) => (handle(kind), "(*)"),
+        ArgumentRule::Status if is_new => ("type(MPI_Status)".to_owned(), ""),
+        ArgumentRule::Statuses if is_new => ("type(MPI_Status)".to_owned(), "(*)"),
+        ArgumentRule::Status => ("integer".to_owned(), "(8)"),
+        ArgumentRule::Statuses => ("integer".to_owned(), "(8,*)"),
+        ArgumentRule::Number(width) => (kind(*width).to_owned(), ""),
+        ArgumentRule::Numbers(width) => (kind(*width).to_owned(), "(*)"),
+        ArgumentRule::Ranges => ("integer".to_owned(), "(3,*)"),
+        ArgumentRule::Logical => ("logical".to_owned(), ""),
+        ArgumentRule::Logicals => ("logical".to_owned(), "(*)"),
+        ArgumentRule::Choice => return choice(function, argument),
+        ArgumentRule::Detached if !is_new => return choice(function, argument),
+        ArgumentRule::Text | ArgumentRule::TextOut => ("character(LEN=*)".to_owned(), ""),
+        ArgumentRule::Texts => ("character(LEN=*)".to_owned(), "(*)"),
+        ArgumentRule::TextLists => ("character(LEN=*)".to_owned(), "(count,*)"),
+        ArgumentRule::Procedure(kind) if is_new => return format!("procedure({kind}) :: {name}"),
+        ArgumentRule::Procedure(_) => return format!("external :: {name}"),
+        ArgumentRule::Pointer if c_pointer => ("type(c_ptr)".to_owned(), ""),
+        ArgumentRule::Detached => ("type(c_ptr)".to_owned(), ""),
         // The procedures of the request get the variable itself, later.
-        What::Value if function.name == "MPI_Grequest_start" => ("integer(KIND=8), target".to_owned(), ""),
-        What::Value | What::Pointer => ("integer(KIND=8)".to_owned(), ""),
-        What::SmallValue | What::Index => ("integer".to_owned(), ""),
-        What::Weights | What::Errcodes | What::Indices => ("integer".to_owned(), "(*)"),
+        ArgumentRule::Value if function.name == "MPI_Grequest_start" => ("integer(KIND=8), target".to_owned(), ""),
+        ArgumentRule::Value | ArgumentRule::Pointer => ("integer(KIND=8)".to_owned(), ""),
+        ArgumentRule::SmallValue | ArgumentRule::Index => ("integer".to_owned(), ""),
+        ArgumentRule::Weights | ArgumentRule::Errcodes | ArgumentRule::Indices => ("integer".to_owned(), "(*)"),
     };
     let intent = if argument.is_input { ", intent(in)" } else { "" };
     format!("{kind}{intent} :: {name}{shape}")
@@ -221,7 +225,7 @@ pub fn declaration(function: &Function, argument: &Argument, module: Module, c_p
 
 /// A buffer of any type and rank, by its address. What is not contiguous the compiler copies, so it may be used only until
 /// the call returns.
-fn choice(function: &Function, argument: &Argument) -> String {
+fn choice(function: &TableFunction, argument: &Argument) -> String {
     let intent = if argument.is_input { ", intent(in)" } else { "" };
     let lasting = if is_nonblocking(&function.name) { ", asynchronous, target" } else { "" };
     format!("type(*), dimension(*){intent}{lasting} :: {}", argument.name)

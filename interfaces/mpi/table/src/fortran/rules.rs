@@ -1,11 +1,11 @@
 //! What the parameters of C are in Fortran. It follows from their types, and from the names that the standard uses alike
 //! everywhere.
 
-use crate::{Function, Parameter, Table};
+use crate::{AbiTable, Parameter, TableFunction};
 
 /// An integer of Fortran, by its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Width {
+pub enum IntegerWidth {
     Default,
     Address,
     Count,
@@ -13,14 +13,14 @@ pub enum Width {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub enum What {
+pub enum ArgumentRule {
     /// A handle of this kind (`Comm`, ...).
     Handle(String),
     Handles(String),
     Status,
     Statuses,
-    Number(Width),
-    Numbers(Width),
+    Number(IntegerWidth),
+    Numbers(IntegerWidth),
     /// Triples of a range of ranks.
     Ranges,
     Logical,
@@ -53,13 +53,13 @@ pub enum What {
 
 pub struct Argument {
     pub name: String,
-    pub what: What,
+    pub what: ArgumentRule,
     /// The procedure does not change it.
     pub is_input: bool,
 }
 
 /// The functions that Fortran has. Tools have C, and so have conversions of handles.
-pub fn functions(table: &Table) -> impl Iterator<Item = &Function> {
+pub fn functions(table: &AbiTable) -> impl Iterator<Item = &TableFunction> {
     let chapters = table.chapters.iter().flat_map(|chapter| &chapter.functions);
     chapters.filter(|function| has_fortran(&function.name))
 }
@@ -74,16 +74,20 @@ pub fn is_old(function: &str) -> bool {
     matches!(function, "MPI_Attr_delete" | "MPI_Attr_get" | "MPI_Attr_put" | "MPI_Keyval_create" | "MPI_Keyval_free")
 }
 
-pub fn arguments(function: &Function, wide: bool) -> Vec<Argument> {
+pub fn arguments(function: &TableFunction, wide: bool) -> Vec<Argument> {
     if function.variadic {
-        return vec![Argument { name: "level".to_owned(), what: What::Number(Width::Default), is_input: true }];
+        return vec![Argument {
+            name: "level".to_owned(),
+            what: ArgumentRule::Number(IntegerWidth::Default),
+            is_input: true,
+        }];
     }
     let starts = function.name.starts_with("MPI_Init") || function.name == "MPI_Info_create_env";
     let parameters = function.parameters.iter().filter(|it| !(starts && matches!(&*it.name, "argc" | "argv")));
     parameters.map(|parameter| argument(function, parameter, wide)).collect()
 }
 
-fn argument(function: &Function, parameter: &Parameter, wide: bool) -> Argument {
+fn argument(function: &TableFunction, parameter: &Parameter, wide: bool) -> Argument {
     let is_const = parameter.kind.starts_with("const ");
     let kind = parameter.kind.trim_start_matches("const ");
     let stars = kind.matches('*').count() + parameter.array.matches('[').count();
@@ -93,67 +97,75 @@ fn argument(function: &Function, parameter: &Parameter, wide: bool) -> Argument 
         name => name,
     };
     let what = what(function, name, base, stars, !parameter.array.is_empty(), wide);
-    let is_input =
-        is_const || stars == 0 || matches!(what, What::Texts | What::TextLists | What::Procedure(_) | What::Ranges);
+    let is_input = is_const
+        || stars == 0
+        || matches!(
+            what,
+            ArgumentRule::Texts | ArgumentRule::TextLists | ArgumentRule::Procedure(_) | ArgumentRule::Ranges
+        );
     let is_input = is_input || name == "extra_state" || name == "attribute_val" && !function.name.contains("get");
     Argument { name: name.to_owned(), what, is_input }
 }
 
-fn what(function: &Function, name: &str, base: &str, stars: usize, is_array: bool, wide: bool) -> What {
+fn what(function: &TableFunction, name: &str, base: &str, stars: usize, is_array: bool, wide: bool) -> ArgumentRule {
     let in_form = |base: &str| base.replace("[_c]", if wide { "_c" } else { "" });
     if base.ends_with("_function") || base.ends_with("_function[_c]") {
-        return What::Procedure(in_form(base));
+        return ArgumentRule::Procedure(in_form(base));
     }
     match (name, base) {
-        ("extra_state" | "attribute_val", _) if is_old(&function.name) => return What::SmallValue,
-        ("extra_state" | "attribute_val", _) => return What::Value,
-        ("baseptr", _) => return What::Pointer,
-        ("buffer_addr", _) => return What::Detached,
-        ("weights" | "sourceweights" | "destweights", _) => return What::Weights,
-        ("array_of_errcodes", _) => return What::Errcodes,
-        ("array_of_indices", _) => return What::Indices,
-        ("index", _) if !is_array => return What::Index,
-        ("ranges", _) => return What::Ranges,
-        ("array_of_argv", _) => return What::TextLists,
-        ("argv" | "array_of_commands", _) => return What::Texts,
+        ("extra_state" | "attribute_val", _) if is_old(&function.name) => return ArgumentRule::SmallValue,
+        ("extra_state" | "attribute_val", _) => return ArgumentRule::Value,
+        ("baseptr", _) => return ArgumentRule::Pointer,
+        ("buffer_addr", _) => return ArgumentRule::Detached,
+        ("weights" | "sourceweights" | "destweights", _) => return ArgumentRule::Weights,
+        ("array_of_errcodes", _) => return ArgumentRule::Errcodes,
+        ("array_of_indices", _) => return ArgumentRule::Indices,
+        ("index", _) if !is_array => return ArgumentRule::Index,
+        ("ranges", _) => return ArgumentRule::Ranges,
+        ("array_of_argv", _) => return ArgumentRule::TextLists,
+        ("argv" | "array_of_commands", _) => return ArgumentRule::Texts,
         // The bits that members agree on.
-        ("flag", "int") if function.name.to_lowercase().ends_with("agree") => return What::Number(Width::Default),
-        ("flag" | "reorder" | "commute" | "high" | "weighted" | "is_set", "int") => return What::Logical,
-        ("logical_true" | "logical_false", _) => return What::Logical,
-        ("periods" | "remain_dims", "int") => return What::Logicals,
+        ("flag", "int") if function.name.to_lowercase().ends_with("agree") => {
+            return ArgumentRule::Number(IntegerWidth::Default);
+        }
+        ("flag" | "reorder" | "commute" | "high" | "weighted" | "is_set", "int") => return ArgumentRule::Logical,
+        ("logical_true" | "logical_false", _) => return ArgumentRule::Logical,
+        ("periods" | "remain_dims", "int") => return ArgumentRule::Logicals,
         _ => {}
     }
     let width = match base {
-        "void" => return What::Choice,
-        "char" => return if function.is_const(name) { What::Text } else { What::TextOut },
-        "MPI_Status" => return if name.starts_with("array") { What::Statuses } else { What::Status },
-        "int" => Width::Default,
-        "COUNT" => [Width::Default, Width::Count][usize::from(wide)],
-        "DISPL" => [Width::Default, Width::Address][usize::from(wide)],
-        "EXTENT" => [Width::Address, Width::Count][usize::from(wide)],
-        "MPI_Aint" => Width::Address,
-        "MPI_Count" => Width::Count,
-        "MPI_Offset" => Width::Offset,
+        "void" => return ArgumentRule::Choice,
+        "char" => return if function.is_const(name) { ArgumentRule::Text } else { ArgumentRule::TextOut },
+        "MPI_Status" => return if name.starts_with("array") { ArgumentRule::Statuses } else { ArgumentRule::Status },
+        "int" => IntegerWidth::Default,
+        "COUNT" => [IntegerWidth::Default, IntegerWidth::Count][usize::from(wide)],
+        "DISPL" => [IntegerWidth::Default, IntegerWidth::Address][usize::from(wide)],
+        "EXTENT" => [IntegerWidth::Address, IntegerWidth::Count][usize::from(wide)],
+        "MPI_Aint" => IntegerWidth::Address,
+        "MPI_Count" => IntegerWidth::Count,
+        "MPI_Offset" => IntegerWidth::Offset,
         _ => {
             let kind = base.strip_prefix("MPI_").expect("a handle").to_owned();
-            return if is_array { What::Handles(kind) } else { What::Handle(kind) };
+            return if is_array { ArgumentRule::Handles(kind) } else { ArgumentRule::Handle(kind) };
         }
     };
-    if is_array || stars > 1 { What::Numbers(width) } else { What::Number(width) }
+    if is_array || stars > 1 { ArgumentRule::Numbers(width) } else { ArgumentRule::Number(width) }
 }
 
-impl Function {
+impl TableFunction {
     fn is_const(&self, parameter: &str) -> bool {
         self.parameters.iter().any(|other| other.name == parameter && other.kind.starts_with("const "))
     }
 }
 
 /// Whether the compiler can tell the two forms of a function apart by their arguments.
-pub fn forms_differ(function: &Function) -> bool {
-    let plain = |width: Width| if width == Width::Default { 4 } else { 8 };
+pub fn forms_differ(function: &TableFunction) -> bool {
+    let plain = |width: IntegerWidth| if width == IntegerWidth::Default { 4 } else { 8 };
     let both = arguments(function, false).into_iter().zip(arguments(function, true));
     both.into_iter().any(|(small, large)| match (small.what, large.what) {
-        (What::Number(a), What::Number(b)) | (What::Numbers(a), What::Numbers(b)) => plain(a) != plain(b),
+        (ArgumentRule::Number(a), ArgumentRule::Number(b)) | (ArgumentRule::Numbers(a), ArgumentRule::Numbers(b)) => {
+            plain(a) != plain(b)
+        }
         _ => false,
     })
 }
@@ -179,10 +191,13 @@ pub fn is_nonblocking(function: &str) -> bool {
 /// describes the section would begin elsewhere than in the section.
 pub fn takes_sections(function: &str, arguments: &[Argument]) -> bool {
     let is_described = |at: usize| {
-        let is = |next: usize, what: &dyn Fn(&What) -> bool| arguments.get(at + next).is_some_and(|it| what(&it.what));
-        is(1, &|what| matches!(what, What::Number(_))) && is(2, &|what| *what == What::Handle("Datatype".to_owned()))
+        let is = |next: usize, what: &dyn Fn(&ArgumentRule) -> bool| {
+            arguments.get(at + next).is_some_and(|it| what(&it.what))
+        };
+        is(1, &|what| matches!(what, ArgumentRule::Number(_)))
+            && is(2, &|what| *what == ArgumentRule::Handle("Datatype".to_owned()))
     };
-    let buffers: Vec<usize> = (0..arguments.len()).filter(|&at| arguments[at].what == What::Choice).collect();
+    let buffers: Vec<usize> = (0..arguments.len()).filter(|&at| arguments[at].what == ArgumentRule::Choice).collect();
     let name = &function[4..];
     let in_blocks =
         ["gather", "scatter", "alltoall", "Gather_init", "Scatter_init", "Allgather", "Alltoall", "Neighbor"]

@@ -1,12 +1,12 @@
 //! How a function is called with `use mpi_f08`, for people: what the module declares, in the words of programs.
 
 use super::modules::{Module, declaration};
-use super::rules::{Argument, What, Width, arguments, forms_differ, has_fortran, is_old};
-use crate::Function;
+use super::rules::{Argument, ArgumentRule, IntegerWidth, arguments, forms_differ, has_fortran, is_old};
+use crate::TableFunction;
 
 /// The call, and a line for each of its arguments; with large counts only what is different. Empty where `mpi_f08` has
 /// no such procedure.
-pub fn synopsis(function: &Function) -> Vec<String> {
+pub fn synopsis(function: &TableFunction) -> Vec<String> {
     if !has_fortran(&function.name) || is_old(&function.name) {
         return Vec::new();
     }
@@ -36,16 +36,20 @@ pub fn synopsis(function: &Function) -> Vec<String> {
     lines
 }
 
-fn line(function: &Function, argument: &Argument) -> String {
+fn line(function: &TableFunction, argument: &Argument) -> String {
     let kind = match argument.what {
-        What::Number(Width::Count) | What::Numbers(Width::Count) => "MPI_COUNT_KIND",
-        What::Number(Width::Offset) => "MPI_OFFSET_KIND",
+        ArgumentRule::Number(IntegerWidth::Count) | ArgumentRule::Numbers(IntegerWidth::Count) => "MPI_COUNT_KIND",
+        ArgumentRule::Number(IntegerWidth::Offset) => "MPI_OFFSET_KIND",
         _ => "MPI_ADDRESS_KIND",
     };
     let line = declaration(function, argument, Module::F08, true);
     let line = line.replace("KIND=8", &format!("KIND={kind}")).replace(", target", "");
     format!(
         "    {}",
-        if argument.what == What::Choice { line.replace("(*), dimension(*)", "(*), dimension(..)") } else { line }
+        if argument.what == ArgumentRule::Choice {
+            line.replace("(*), dimension(*)", "(*), dimension(..)")
+        } else {
+            line
+        }
     )
 }

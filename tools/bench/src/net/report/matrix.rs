@@ -1,8 +1,8 @@
 //! What lies between every two of many hosts, as a table with a row and a column for each.
 
-use super::LineReport;
+use super::NetLineReport;
 use crate::format::figure;
-use crate::net::ways::Way;
+use crate::net::ways::NetWay;
 
 /// The two hosts, from 0, of a line between two of many: `hosts/latency-0-2/8`.
 pub fn pair(id: &str) -> Option<(usize, usize)> {
@@ -12,12 +12,12 @@ pub fn pair(id: &str) -> Option<(usize, usize)> {
 }
 
 /// A table for each thing measured between pairs in each way, with its title.
-pub fn tables(lines: &[LineReport]) -> Vec<(String, Vec<Vec<String>>)> {
+pub fn tables(lines: &[NetLineReport]) -> Vec<(String, Vec<Vec<String>>)> {
     let pairs: Vec<_> = lines.iter().filter_map(|line| Some((pair(&line.id)?, line))).collect();
     let mut tables = Vec::new();
     for what in ["latency", "bandwidth"] {
         let of_kind: Vec<_> = pairs.iter().filter(|(_, line)| line.title.starts_with(what)).copied().collect();
-        for way in Way::ALL {
+        for way in NetWay::ALL {
             if of_kind.iter().any(|(_, line)| line.medians.contains_key(&way)) {
                 let size = of_kind[0].1.title.split(',').next().unwrap_or(what);
                 tables.push((format!("{size} between two hosts, {}", way.title()), table(&of_kind, way)));
@@ -27,7 +27,7 @@ pub fn tables(lines: &[LineReport]) -> Vec<(String, Vec<Vec<String>>)> {
     tables
 }
 
-fn table(pairs: &[((usize, usize), &LineReport)], way: Way) -> Vec<Vec<String>> {
+fn table(pairs: &[((usize, usize), &NetLineReport)], way: NetWay) -> Vec<Vec<String>> {
     let count = pairs.iter().map(|((_, second), _)| second + 1).max().unwrap_or(0);
     let cell = |row: usize, column: usize| {
         let wanted = (row.min(column), row.max(column));
@@ -51,12 +51,12 @@ mod tests {
 
     #[test]
     fn each_pair_stands_in_two_places_and_what_failed_in_none() {
-        let line = |(at, line): (usize, crate::net::lines::Line)| {
+        let line = |(at, line): (usize, crate::net::lines::NetLine)| {
             let samples = match line.id.contains("latency-0-2") {
                 true => Default::default(),
-                false => [(Way::WeftDefault, vec![Sample::plain((at + 1) as f64 * 1e-6); 3])].into(),
+                false => [(NetWay::WeftDefault, vec![Sample::plain((at + 1) as f64 * 1e-6); 3])].into(),
             };
-            LineReport::of(&line, &samples, 3, f64::INFINITY)
+            NetLineReport::of(&line, &samples, 3, f64::INFINITY)
         };
         let of_pairs = among(3).into_iter().filter(|line| pair(&line.id).is_some() && line.id.contains("latency"));
         let lines: Vec<_> = of_pairs.enumerate().map(line).collect();

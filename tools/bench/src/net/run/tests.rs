@@ -30,7 +30,7 @@ fn patterns_choose_lines_and_unknown_ones_are_refused() {
 
 #[test]
 fn only_weft_must_say_nothing() {
-    assert!(check_quiet(Way::WeftXdp, "weft: xdp cannot be had\n").is_err());
-    check_quiet(Way::WeftXdp, "\n").unwrap();
-    check_quiet(Way::MpichUcx, "[proxy] hello\n").unwrap();
+    assert!(check_quiet(NetWay::WeftXdp, "weft: xdp cannot be had\n").is_err());
+    check_quiet(NetWay::WeftXdp, "\n").unwrap();
+    check_quiet(NetWay::MpichUcx, "[proxy] hello\n").unwrap();
 }

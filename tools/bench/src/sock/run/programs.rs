@@ -1,8 +1,8 @@
 //! The real programs: a server and its client load, both in the way that is measured.
 
-use super::{Bench, figure};
+use super::{SockBench, figure};
 use crate::process;
-use crate::sock::lines::{Job, Way};
+use crate::sock::lines::{SockJob, SockWay};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
@@ -31,14 +31,14 @@ impl Programs {
     }
 
     /// The Debian package with the program that a job needs and that is not there.
-    pub fn missing(&self, job: Job) -> Option<&'static str> {
+    pub fn missing(&self, job: SockJob) -> Option<&'static str> {
         let needs: &[(&str, &'static str)] = match job {
-            Job::Pair { .. } => &[],
-            Job::Redis { .. } => &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
-            Job::Nginx { .. } => &[("nginx", "nginx"), ("wrk", "wrk")],
-            Job::Memcached { .. } => &[("memcached", "memcached")],
-            Job::Pgbench { .. } if self.postgres.is_some() => &[],
-            Job::Pgbench { .. } => return Some("postgresql"),
+            SockJob::Pair { .. } => &[],
+            SockJob::Redis { .. } => &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
+            SockJob::Nginx { .. } => &[("nginx", "nginx"), ("wrk", "wrk")],
+            SockJob::Memcached { .. } => &[("memcached", "memcached")],
+            SockJob::Pgbench { .. } if self.postgres.is_some() => &[],
+            SockJob::Pgbench { .. } => return Some("postgresql"),
         };
         needs.iter().find(|(program, _)| found(program).is_none()).map(|(_, package)| *package)
     }
@@ -74,7 +74,7 @@ fn words<const N: usize>(words: [&str; N]) -> Words {
 }
 
 /// A server with its client.
-struct Pair {
+struct ServerAndClient {
     server: Words,
     client: Words,
     busy: u32,
@@ -83,19 +83,19 @@ struct Pair {
 }
 
 /// Requests per second, and all that was printed.
-pub fn measure(bench: &Bench, programs: &Programs, job: Job, way: Way) -> anyhow::Result<(f64, String)> {
+pub fn measure(bench: &SockBench, programs: &Programs, job: SockJob, way: SockWay) -> anyhow::Result<(f64, String)> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let pair = match job {
-        Job::Pair { .. } => bail!("a pair is no program"),
-        Job::Redis { clients, pipeline, busy } => redis(bench, way, port, clients, pipeline, busy)?,
-        Job::Nginx { clients, busy } => nginx(bench, programs, way, port, clients, busy)?,
-        Job::Memcached { clients, busy } => memcached(bench, way, port, clients, busy),
-        Job::Pgbench { clients, busy } => pgbench(bench, programs, way, port, clients, busy)?,
+        SockJob::Pair { .. } => bail!("a pair is no program"),
+        SockJob::Redis { clients, pipeline, busy } => redis(bench, way, port, clients, pipeline, busy)?,
+        SockJob::Nginx { clients, busy } => nginx(bench, programs, way, port, clients, busy)?,
+        SockJob::Memcached { clients, busy } => memcached(bench, way, port, clients, busy),
+        SockJob::Pgbench { clients, busy } => pgbench(bench, programs, way, port, clients, busy)?,
     };
     let mut command = Command::new(&bench.pairs);
     command.args(["beside", &port.to_string(), &pair.busy.to_string()]).args(bench.cpus());
     command.args(pair.server).arg("then").args(pair.client);
-    if let (Job::Pgbench { .. }, Some((user, group))) = (job, programs.owner) {
+    if let (SockJob::Pgbench { .. }, Some((user, group))) = (job, programs.owner) {
         std::os::unix::process::CommandExt::uid(&mut command, user);
         std::os::unix::process::CommandExt::gid(&mut command, group);
         command.current_dir("/");
@@ -105,14 +105,21 @@ pub fn measure(bench: &Bench, programs: &Programs, job: Job, way: Way) -> anyhow
     Ok(((pair.read)(&outcome.stdout)?, outcome.stdout))
 }
 
-fn command(bench: &Bench, way: Way, program: &str, arguments: Words) -> Words {
+fn command(bench: &SockBench, way: SockWay, program: &str, arguments: Words) -> Words {
     let program = found(program).unwrap_or_else(|| program.into());
     let mut command = bench.words(way, &program);
     command.extend(arguments);
     command
 }
 
-fn redis(bench: &Bench, way: Way, port: u16, clients: u32, pipeline: u32, busy: u32) -> anyhow::Result<Pair> {
+fn redis(
+    bench: &SockBench,
+    way: SockWay,
+    port: u16,
+    clients: u32,
+    pipeline: u32,
+    busy: u32,
+) -> anyhow::Result<ServerAndClient> {
     let port = port.to_string();
     let options = ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--loglevel", "warning"];
     // As many requests as fit into the time at the kernel's usual rate, so that faster ways take less of it.
@@ -120,7 +127,7 @@ fn redis(bench: &Bench, way: Way, port: u16, clients: u32, pipeline: u32, busy: 
     let requests = (rate * bench.seconds.max(SHORTEST_S)).round().to_string();
     let (clients, pipeline) = (clients.to_string(), pipeline.to_string());
     let load = ["-p", &port, "-t", "get", "-c", &clients, "-P", &pipeline, "-n", &requests, "--csv"];
-    Ok(Pair {
+    Ok(ServerAndClient {
         server: command(bench, way, "redis-server", words(options)),
         client: command(bench, way, "redis-benchmark", words(load)),
         busy,
@@ -135,7 +142,14 @@ fn read_redis(out: &str) -> anyhow::Result<f64> {
     rate.with_context(|| format!("redis-benchmark says {:?}", out.trim()))
 }
 
-fn nginx(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32, busy: u32) -> anyhow::Result<Pair> {
+fn nginx(
+    bench: &SockBench,
+    programs: &Programs,
+    way: SockWay,
+    port: u16,
+    clients: u32,
+    busy: u32,
+) -> anyhow::Result<ServerAndClient> {
     let folder = programs.folder.display();
     let user = if programs.owner.is_some() { "user root;" } else { "" };
     let temporary =
@@ -153,7 +167,7 @@ fn nginx(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32, 
     let seconds = bench.seconds.ceil().to_string();
     let (clients, url) = (clients.to_string(), format!("http://127.0.0.1:{port}/small.html"));
     let load = ["-t1", "-c", &clients, "-d", &seconds, &url];
-    Ok(Pair {
+    Ok(ServerAndClient {
         server: command(bench, way, "nginx", words(["-c", &file, "-e", "stderr"])),
         client: command(bench, way, "wrk", words(load)),
         busy,
@@ -169,16 +183,23 @@ fn read_wrk(out: &str) -> anyhow::Result<f64> {
     rate.with_context(|| format!("wrk says {:?}", out.trim()))
 }
 
-fn memcached(bench: &Bench, way: Way, port: u16, clients: u32, busy: u32) -> Pair {
+fn memcached(bench: &SockBench, way: SockWay, port: u16, clients: u32, busy: u32) -> ServerAndClient {
     let port = port.to_string();
     let options = ["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "2", "-u", "nobody"];
     let mut client = bench.words(way, &bench.pairs);
     client.extend(words(["memcached", &port, &clients.to_string(), &bench.seconds.max(SHORTEST_S).to_string()]));
     let server = command(bench, way, "memcached", words(options));
-    Pair { server, client, busy, read: |out| figure(out, "memcached") }
+    ServerAndClient { server, client, busy, read: |out| figure(out, "memcached") }
 }
 
-fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32, busy: u32) -> anyhow::Result<Pair> {
+fn pgbench(
+    bench: &SockBench,
+    programs: &Programs,
+    way: SockWay,
+    port: u16,
+    clients: u32,
+    busy: u32,
+) -> anyhow::Result<ServerAndClient> {
     let bin = programs.postgres.as_ref().context("no PostgreSQL")?;
     let data = database(programs, bin)?;
     let (port, clients, seconds) = (port.to_string(), clients.to_string(), bench.seconds.ceil().to_string());
@@ -214,7 +235,7 @@ fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32
         &seconds,
         "postgres",
     ]));
-    Ok(Pair { server, client, busy, read: read_pgbench })
+    Ok(ServerAndClient { server, client, busy, read: read_pgbench })
 }
 
 /// Runs a command when PostgreSQL says that it is ready; words: `pg_isready`, the port, the command.

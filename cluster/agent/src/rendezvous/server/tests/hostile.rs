@@ -31,12 +31,12 @@ fn a_process_whose_socket_is_gone_has_ended_only_when_its_memory_is_gone() {
 
 #[test]
 fn a_process_that_talks_nonsense_has_not_ended_for_that() {
-    let another_version = Request::Hello { version: VERSION + 1 }.pack();
+    let another_version = StreamRequest::Hello { version: VERSION + 1 }.pack();
     for nonsense in [&b"nonsense"[..], &another_version] {
         let (scribe, hears) = Scribe::new(1);
         let (mut server, socket) = unturned(Some(Box::new(scribe)));
         let page = sys::map_for_test(&greet(&socket));
-        for packet in [nonsense, &Request::Withdraw { cookie: 1 }.pack()] {
+        for packet in [nonsense, &StreamRequest::Withdraw { cookie: 1 }.pack()] {
             sys::send(&socket, packet, None).expect("sent");
         }
         server.serve(0);
@@ -54,7 +54,7 @@ fn a_process_that_talks_nonsense_has_not_ended_for_that() {
 fn a_process_is_called_by_the_signal_that_means_nothing() {
     let (socket, _page, hears, _ends) = with_far_end();
     let called = sys::urgent_signals_for_test();
-    sys::send(&socket, &Request::Withdraw { cookie: 9 }.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Withdraw { cookie: 9 }.pack(), None).expect("sent");
     assert_eq!(hear(&hears), Said::Withdraw { cookie: 9 });
     let end = Instant::now() + PATIENCE;
     while called() == 0 {
@@ -69,7 +69,7 @@ fn of_two_descriptors_none_stays_open() {
     let _page = greet(&socket);
     let (mut ours, theirs) = UnixStream::pair().expect("a pair");
     let nothing = File::open("/dev/null").expect("nothing");
-    let packet = Request::Offer { cookie: 1 }.pack();
+    let packet = StreamRequest::Offer { cookie: 1 }.pack();
     sys::send_two_for_test(&socket, &packet, [nothing.as_raw_fd(), theirs.as_raw_fd()]);
     drop(theirs);
     ours.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -77,10 +77,10 @@ fn of_two_descriptors_none_stays_open() {
 }
 
 /// A rendezvous that nobody turns but the test, and a process that comes to it.
-fn unturned(guardian: Option<Box<dyn Guardian>>) -> (Server, OwnedFd) {
+fn unturned(guardian: Option<Box<dyn Guardian>>) -> (RendezvousServer, OwnedFd) {
     let name = format!("weft-test-rendezvous-{}", sys::random().expect("a number"));
-    let listener = Listener::bind(name.as_bytes()).expect("a name");
-    let server = Server::new(vec![listener], guardian).expect("it serves");
+    let listener = RendezvousListener::bind(name.as_bytes()).expect("a name");
+    let server = RendezvousServer::new(vec![listener], guardian).expect("it serves");
     (server, sys::connect_for_test(name.as_bytes()).expect("it comes"))
 }
 
@@ -93,7 +93,7 @@ fn a_shown_socket_whose_close_waits_keeps_nobody_waiting() {
     let near = OwnedFd::from(near);
     let linger = libc::linger { l_onoff: 1, l_linger: 20 };
     weft_kernel::set_option(near.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger).expect("set");
-    sys::send(&socket, &Request::Offer { cookie: 5 }.pack(), Some(near.as_raw_fd())).expect("sent");
+    sys::send(&socket, &StreamRequest::Offer { cookie: 5 }.pack(), Some(near.as_raw_fd())).expect("sent");
     drop(near);
     server.serve(0);
     let begin = Instant::now();
@@ -105,8 +105,8 @@ fn a_shown_socket_whose_close_waits_keeps_nobody_waiting() {
 #[test]
 fn who_comes_in_crowds_is_taken_by_and_by_and_up_to_a_bound() {
     let name = format!("weft-test-rendezvous-{}", sys::random().expect("a number"));
-    let listener = Listener::bind(name.as_bytes()).expect("a name");
-    let mut server = Server::new(vec![listener], None).expect("it serves");
+    let listener = RendezvousListener::bind(name.as_bytes()).expect("a name");
+    let mut server = RendezvousServer::new(vec![listener], None).expect("it serves");
     server.limits.processes = TURN + 5;
     let mut crowd: Vec<_> = (0..2 * TURN).map(|_| sys::connect_for_test(name.as_bytes()).expect("it comes")).collect();
     server.serve(0);
@@ -126,7 +126,7 @@ fn arenas_have_a_bound() {
     let ends = ["127.0.0.1:1", "127.0.0.1:2"].map(|end| end.parse::<SocketAddr>().expect("an address"));
     for pair in 0..3 {
         for (client, [local, remote]) in [(2 * pair, ends), (2 * pair + 1, [ends[1], ends[0]])] {
-            server.show(Tuple::new(7, local, remote), End { client, cookie: 1, peer: None });
+            server.show(Tuple::new(7, local, remote), ShownEnd { client, cookie: 1, peer: None });
         }
     }
     assert_eq!(server.arenas.len(), 1);
@@ -137,16 +137,16 @@ fn a_page_tells_whether_other_hosts_can_be_reached() {
     let (socket, _hears) = serve(1);
     let mut word = [9; 8];
     let page = greet(&socket);
-    sys::send(&socket, &Request::Survey.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Survey.pack(), None).expect("sent");
     while next(&socket).0 != Some(Answer::End) {}
     page.read_exact_at(&mut word, page::MAILS_AT as u64).expect("read");
     assert_eq!(word, [0; 8]);
     let name = format!("weft-test-rendezvous-{}", sys::random().expect("a number"));
-    let listener = Listener::bind(name.as_bytes()).expect("a name");
+    let listener = RendezvousListener::bind(name.as_bytes()).expect("a name");
     std::thread::spawn(move || run(vec![listener], None, Duration::from_millis(200)).expect("it serves"));
     let socket = sys::connect_for_test(name.as_bytes()).expect("it answers");
     let page = greet(&socket);
-    sys::send(&socket, &Request::Survey.pack(), None).expect("sent");
+    sys::send(&socket, &StreamRequest::Survey.pack(), None).expect("sent");
     while next(&socket).0 != Some(Answer::End) {}
     page.read_exact_at(&mut word, page::MAILS_AT as u64).expect("read");
     assert_eq!(word, [0, 0, 0, 0, 1, 0, 0, 0]);

@@ -2,11 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 /// What comes of a frame, with the frames cut.
-fn ask(server: &mut Server, rank: usize, pairs: &[(&str, &str)]) -> Vec<(usize, Pairs)> {
+fn ask(server: &mut PmiServer, rank: usize, pairs: &[(&str, &str)]) -> Vec<(usize, Pairs)> {
     server.handle_bytes(rank, frame(pairs).as_bytes());
     let mut answers = Vec::new();
     while let Some(event) = server.poll_event() {
-        if let Event::Reply { rank, line } = event {
+        if let PmiEvent::Reply { rank, line } = event {
             assert_eq!(line[..6].trim_start().parse(), Ok(line.len() - 6), "{line}");
             answers.push((rank, Pairs::parse(&line[6..])));
         }
@@ -14,7 +14,7 @@ fn ask(server: &mut Server, rank: usize, pairs: &[(&str, &str)]) -> Vec<(usize, 
     answers
 }
 
-fn answer(server: &mut Server, rank: usize, pairs: &[(&str, &str)]) -> Pairs {
+fn answer(server: &mut PmiServer, rank: usize, pairs: &[(&str, &str)]) -> Pairs {
     let mut answers = ask(server, rank, pairs);
     assert_eq!(answers.len(), 1, "{answers:?}");
     let (to, answer) = answers.remove(0);
@@ -25,12 +25,12 @@ fn answer(server: &mut Server, rank: usize, pairs: &[(&str, &str)]) -> Pairs {
 }
 
 /// A job whose ranks have all begun with PMI-2.
-fn server(places: &[usize]) -> Server {
-    let mut server = Server::on_hosts("job", vec![0; places.len()], places);
+fn server(places: &[usize]) -> PmiServer {
+    let mut server = PmiServer::on_hosts("job", vec![0; places.len()], places);
     for rank in 0..places.len() {
         server.handle_bytes(rank, b"cmd=init pmi_version=2 pmi_subversion=0\n");
         let line = "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n".to_owned();
-        assert_eq!(server.poll_event(), Some(Event::Reply { rank, line }));
+        assert_eq!(server.poll_event(), Some(PmiEvent::Reply { rank, line }));
     }
     assert_eq!(server.poll_event(), None);
     server
@@ -40,15 +40,15 @@ fn server(places: &[usize]) -> Server {
 fn the_full_init_is_the_beginning_and_finalize_the_end() {
     let mut server = server(&[0, 0]);
     server.handle_bytes(1, frame(&[("cmd", "fullinit"), ("pmirank", "1"), ("threaded", "FALSE")]).as_bytes());
-    let events: Vec<Event> = std::iter::from_fn(|| server.poll_event()).collect();
+    let events: Vec<PmiEvent> = std::iter::from_fn(|| server.poll_event()).collect();
     let body = "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=1;size=2;appnum=0;debugged=FALSE;\
                 pmiverbose=FALSE;";
     let line = format!("{:6}{body}", body.len());
     let interface = InterfaceName::Mpi;
-    assert_eq!(events, [Event::Reply { rank: 1, line }, Event::Initialised { rank: 1, interface }]);
+    assert_eq!(events, [PmiEvent::Reply { rank: 1, line }, PmiEvent::Initialised { rank: 1, interface }]);
     server.handle_bytes(1, frame(&[("cmd", "finalize")]).as_bytes());
-    let events: Vec<Event> = std::iter::from_fn(|| server.poll_event()).collect();
-    assert_eq!(events[1], Event::Finalised { rank: 1 });
+    let events: Vec<PmiEvent> = std::iter::from_fn(|| server.poll_event()).collect();
+    assert_eq!(events[1], PmiEvent::Finalised { rank: 1 });
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn values_come_back_whole_with_the_thread_that_asked() {
 
 #[test]
 fn the_barrier_is_one_for_both_versions() {
-    let mut server = Server::new("job", vec![0; 2]);
+    let mut server = PmiServer::new("job", vec![0; 2]);
     server.handle_bytes(0, b"cmd=init pmi_version=2 pmi_subversion=0\n");
     server.handle_bytes(1, b"cmd=init pmi_version=1 pmi_subversion=1\ncmd=barrier_in\n");
     while server.poll_event().is_some() {}
     server.handle_bytes(0, frame(&[("cmd", "kvs-fence"), ("thrid", "3")]).as_bytes());
     let lines: Vec<String> = std::iter::from_fn(|| server.poll_event())
-        .filter_map(|event| if let Event::Reply { line, .. } = event { Some(line) } else { None })
+        .filter_map(|event| if let PmiEvent::Reply { line, .. } = event { Some(line) } else { None })
         .collect();
     assert_eq!(
         lines,
@@ -98,7 +98,7 @@ fn what_is_told_to_a_host_is_heard_there_alone_and_may_be_waited_for() {
 #[test]
 fn the_job_tells_where_its_ranks_are() {
     let mut server = server(&[0, 0, 1]);
-    let attribute = |server: &mut Server, key| {
+    let attribute = |server: &mut PmiServer, key| {
         answer(server, 0, &[("cmd", "info-getjobattr"), ("key", key)]).value("value").map(str::to_owned)
     };
     assert_eq!(attribute(&mut server, "PMI_process_mapping").as_deref(), Some("(vector,(0,1,2),(1,1,1))"));
@@ -123,10 +123,10 @@ fn names_are_one_list_and_spawning_is_refused() {
 fn an_abort_is_told_and_nonsense_is_a_fault() {
     let mut server = server(&[0, 0]);
     server.handle_bytes(0, frame(&[("cmd", "abort"), ("isworld", "TRUE"), ("msg", "it; broke")]).as_bytes());
-    let abort = Event::Abort { rank: 0, code: 1, message: "it; broke".into(), lost: None };
+    let abort = PmiEvent::Abort { rank: 0, code: 1, message: "it; broke".into(), lost: None };
     assert_eq!(server.poll_event(), Some(abort));
     server.handle_bytes(1, b"cmd=finalize;");
-    assert!(matches!(server.poll_event(), Some(Event::Fault { rank: 1, .. })));
+    assert!(matches!(server.poll_event(), Some(PmiEvent::Fault { rank: 1, .. })));
     server.handle_bytes(1, frame(&[("cmd", "finalize")]).as_bytes());
     assert_eq!(server.poll_event(), None, "nothing more of it is read");
 }
@@ -149,7 +149,7 @@ proptest! {
         for (rank, text) in input {
             server.handle_bytes(rank, format!("{:6}{text}", text.len()).as_bytes());
             while let Some(event) = server.poll_event() {
-                if let Event::Reply { line, .. } = event {
+                if let PmiEvent::Reply { line, .. } = event {
                     prop_assert_eq!(line[..6].trim_start().parse(), Ok(line.len() - 6));
                 }
             }
