@@ -10,6 +10,8 @@ use std::path::Path;
 pub struct FoundJob {
     pub file: File,
     pub holders: Vec<u32>,
+    /// It is known to be there, and its processes are ours.
+    pub(crate) is_own: bool,
     /// Whose the first of them is.
     pub user: u32,
     /// Device and inode.
@@ -17,13 +19,14 @@ pub struct FoundJob {
 }
 
 impl FoundJob {
-    /// The memory of a job of which one knows it already, and not who holds it.
+    /// The memory of a job of our own: who lives is known, and no process is asked what it has mapped, which one that is
+    /// stuck in the kernel might never answer.
     ///
     /// # Errors
     /// The system does not say what file this is.
     pub fn of(file: File) -> io::Result<Self> {
         let data = file.metadata()?;
-        Ok(Self { identity: (data.dev(), data.ino()), user: data.uid(), holders: Vec::new(), file })
+        Ok(Self { identity: (data.dev(), data.ino()), user: data.uid(), holders: Vec::new(), is_own: true, file })
     }
 
     /// Whether a process has this memory: as a descriptor, or only mapped, since some programs close what they do not know.
@@ -77,7 +80,7 @@ fn look_at(pid: u32, user: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u
         }
         let Ok(file) = File::open(&path) else { continue };
         let Ok(identity) = file.metadata().map(|data| (data.dev(), data.ino())) else { continue };
-        let new = || FoundJob { file, holders: Vec::new(), user, identity };
+        let new = || FoundJob { file, holders: Vec::new(), is_own: false, user, identity };
         let holders = &mut found.entry(identity).or_insert_with(new).holders;
         if !holders.contains(&pid) {
             holders.push(pid);

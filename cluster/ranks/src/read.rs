@@ -110,7 +110,9 @@ impl SeenJob {
             let names = pages().map(|(_, page)| page.known_as).filter(|name| !name.is_empty());
             rank.known_as = names.collect::<Vec<_>>().join("; ");
         }
-        job.machine = job.ranks.iter().find_map(|rank| rank.task()).map(|(_, machine)| machine.to_owned());
+        let machines: Option<Vec<&str>> = job.ranks.iter().map(|rank| Some(rank.task()?.1)).collect();
+        // A job with a rank that is no task is shown as what it was started as.
+        job.machine = machines.and_then(|all| all.first().map(|machine| (*machine).to_owned()));
         job
     }
 }
@@ -169,7 +171,12 @@ impl PageSource<'_> {
             MemberState::Absent => RankStage::Absent,
         };
         let pid = self.word(member, mailbox::PID);
-        let cpu = if self.found.is_held_by(pid) { Cpu::of(pid) } else { Cpu::Gone };
+        let cpu = match self.found.is_own {
+            // Its number may be that of another namespace.
+            true => Some(Cpu::of(pid)).filter(|cpu| *cpu != Cpu::Gone).unwrap_or(Cpu::Sleeping),
+            false if self.found.is_held_by(pid) => Cpu::of(pid),
+            false => Cpu::Gone,
+        };
         let mut rank = SeenRank {
             rank: member,
             stage,

@@ -22,6 +22,10 @@ anytime int MPI_Status_f082c(const MPI_F08_status *from, MPI_Status *to) = statu
 anytime int MPI_Status_f082f(const MPI_F08_status *from, MPI_Fint *to) = status::f082f
 ";
 
+/// Functions that are called before MPI is started, and not afterwards.
+const ONLY_BEFORE: [&str; 4] =
+    ["MPI_Init", "MPI_Init_thread", "MPI_Abi_set_fortran_info", "MPI_Abi_set_fortran_booleans"];
+
 /// The error class of a handle that is not valid.
 const HANDLES: [(&str, &str); 11] = [
     ("MPI_Comm", "MPI_ERR_COMM"),
@@ -228,7 +232,7 @@ fn description(function: &TableFunction, told: FoundText) -> String {
     if function.twin {
         let _ = write!(text, " {name}_c is the same with large counts.");
     }
-    if function.anytime && !["MPI_Init", "MPI_Init_thread"].contains(&name.as_str()) {
+    if function.anytime && !ONLY_BEFORE.contains(&name.as_str()) {
         let _ = write!(text, "\n.PP\nIt may also be called before MPI_Init(3) and after MPI_Finalize(3).");
     }
     let lines: Vec<String> =

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::TimeLimit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weft_cluster::frame::Frame;
 use weft_cluster::state::EXIT_TIMEOUT;
 use weft_ranks::Doing;
@@ -11,25 +11,28 @@ use weft_ranks::Doing;
 const ANSWERS: Duration = Duration::from_millis(500);
 /// Lines about what ranks do.
 const LINES: usize = 16;
+/// Letters of one of them, which may have come from another host.
+const LONGEST: usize = 400;
 
 /// How long the job may take, and what its ranks do when that is over.
 pub(super) struct JobLimit {
     given: Option<TimeLimit>,
     doing: BTreeMap<u32, Doing>,
     /// Watches that have not answered.
-    awaited: usize,
+    awaited: BTreeSet<usize>,
 }
 
 impl JobLimit {
     pub fn new(given: Option<TimeLimit>) -> Self {
-        Self { given, doing: BTreeMap::new(), awaited: 0 }
+        Self { given, doing: BTreeMap::new(), awaited: BTreeSet::new() }
     }
 
     /// What the members of a host do, which are these ranks.
     fn take_in(&mut self, ranks: &[usize], members: &[(String, Option<u64>)]) {
         for (rank, (words, blocked)) in ranks.iter().zip(members) {
             let blocked = blocked.map(Duration::from_millis);
-            self.doing.insert(*rank as u32, Doing { words: words.clone(), blocked });
+            let words = words.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
+            self.doing.insert(*rank as u32, Doing { words, blocked });
         }
     }
 }
@@ -38,7 +41,7 @@ impl Supervisor {
     /// The time is over. What ranks do is asked while all of them still do it.
     pub(super) fn handle_limit(&mut self) {
         if !self.state.is_ending() {
-            for watch in self.watches.iter_mut().filter(|watch| !watch.over) {
+            for (number, watch) in self.watches.iter_mut().enumerate().filter(|(_, watch)| !watch.over) {
                 match &mut watch.way {
                     WatchWay::Near { .. } => {
                         let doing = self.members.as_ref().map_or_else(Vec::new, HostMembers::doing);
@@ -46,32 +49,31 @@ impl Supervisor {
                     }
                     WatchWay::Far { relay, .. } => {
                         relay.send(&Frame::AskDoing);
-                        self.limit.awaited += 1;
+                        self.limit.awaited.insert(number);
                     }
                 }
             }
         }
-        match self.limit.awaited {
-            0 => self.end_by_limit(),
-            _ => self.timers.start(Deadline::Answers, Instant::now() + ANSWERS),
+        match self.limit.awaited.is_empty() {
+            true => self.end_by_limit(),
+            false => self.timers.start(Deadline::Answers, Instant::now() + ANSWERS),
         }
     }
 
     /// An agent has answered.
     pub(super) fn handle_doing(&mut self, watch: usize, members: &[(String, Option<u64>)]) {
-        if self.limit.awaited == 0 {
+        if !self.limit.awaited.remove(&watch) {
             return;
         }
         self.limit.take_in(&self.watches[watch].ranks, members);
-        self.limit.awaited -= 1;
-        if self.limit.awaited == 0 {
+        if self.limit.awaited.is_empty() {
             self.end_by_limit();
         }
     }
 
     pub(super) fn end_by_limit(&mut self) {
         self.timers.stop(Deadline::Answers);
-        self.limit.awaited = 0;
+        self.limit.awaited.clear();
         let mut doing = std::mem::take(&mut self.limit.doing);
         if !self.state.is_ending() {
             doing.retain(|rank, _| self.state.is_running(*rank as usize));

@@ -139,6 +139,8 @@ impl Supervisor {
         if self.spawned.live.is_empty() {
             self.timers.stop(Deadline::Force);
             self.timers.stop(Deadline::Job);
+            // Who has ended while it was asked what he does has ended in time.
+            self.timers.stop(Deadline::Answers);
         }
     }
 }

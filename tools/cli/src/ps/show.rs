@@ -19,7 +19,10 @@ fn gathered(jobs: &[SeenJob]) -> Vec<SeenJob> {
     let mut all: Vec<SeenJob> = Vec::new();
     for job in jobs {
         match all.iter_mut().find(|other| job.machine.is_some() && other.machine == job.machine) {
-            Some(machine) => machine.ranks.extend(job.ranks.iter().cloned()),
+            Some(machine) => {
+                machine.ranks.extend(job.ranks.iter().cloned());
+                machine.started_ns = machine.started_ns.min(job.started_ns);
+            }
             None => all.push(job.clone()),
         }
     }
