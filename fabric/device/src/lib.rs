@@ -13,7 +13,7 @@
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
 //! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) with the futex behind it, and
-//!   [`Sleeper::sleep`](tcp::Sleeper::sleep).
+//!   [`TcpSleeper::sleep`](tcp::TcpSleeper::sleep).
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.

@@ -145,7 +145,7 @@ impl DatagramChannel {
     }
 
     /// Calls `each` with what the peer, who reads no more, has left in our ring, once: see
-    /// [`unread`](Sender::unread) of the device. Nothing goes by the ring any more.
+    /// [`unread`](DatagramSender::unread) of the device. Nothing goes by the ring any more.
     pub fn take_back(&self, each: impl FnMut(usize, &dyn Fn(&mut [u8])) -> bool) {
         let lock = send_lock(&self.0.own().sender);
         if lock.acquire(me()) == HowLocked::Yes {

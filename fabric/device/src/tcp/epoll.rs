@@ -45,7 +45,7 @@ impl Epoll {
         self.process == kernel::process()
     }
 
-    /// Watches what is not a [`Socket`] (see [`Socket::watch`]).
+    /// Watches what is not a [`TcpSocket`](super::socket::TcpSocket) (see [`super::socket::TcpSocket::watch`]).
     pub fn add(&self, descriptor: RawFd, watch: SocketWatch, token: Token) -> io::Result<()> {
         self.set.watch(descriptor, watch.events(), token)
     }

@@ -96,7 +96,7 @@ impl ByLane {
         self.ways.get(to).is_some_and(|way| way.fits && way.is_trusted(now_ns))
     }
 
-    /// As [`super::Port::send`]; leaves `write` where it is if the lane is not the way, or has no room.
+    /// As [`super::UdpPort::send`]; leaves `write` where it is if the lane is not the way, or has no room.
     #[inline]
     pub fn send<F>(&mut self, to: &SocketAddr, now_ns: u64, write: &mut Option<F>) -> bool
     where

@@ -74,7 +74,7 @@ pub mod direction {
     pub mod sender {
         /// Bytes ever put into the ring (64 bits).
         pub const HEAD: usize = 0;
-        /// [`super::super::Mode`] (32 bits).
+        /// [`super::super::DirectionMode`] (32 bits).
         pub const MODE: usize = 8;
         /// The slot's generation, once this line is the sender's of that generation (32 bits).
         pub const ATTACHED: usize = 12;

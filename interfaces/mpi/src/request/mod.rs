@@ -54,7 +54,7 @@ pub enum Request {
     Partitioned(Partitioned),
 }
 
-/// A partitioned operation, which [`crate::partitioned::Active`] keeps.
+/// A partitioned operation, which [`crate::partitioned::ActivePartitions`] keeps.
 #[derive(Clone, Copy)]
 pub struct Partitioned {
     pub id: OperationId,
@@ -63,7 +63,7 @@ pub struct Partitioned {
     pub comm: u32,
 }
 
-/// A collective operation that [`ActivePartitions`] runs.
+/// A collective operation that [`crate::coll::active::Active`] runs.
 #[derive(Clone, Copy)]
 pub struct Collective {
     pub id: CollectiveId,

@@ -329,7 +329,7 @@ pub fn end_rest(place: &mut Registration) {
     }
 }
 
-/// For [`Resting`](super::Resting): one more sleeps on this set. Answers the set's life, and whether the sleep must be
+/// For [`RestingSet`](super::RestingSet): one more sleeps on this set. Answers the set's life, and whether the sleep must be
 /// short.
 pub fn lie_down(index: u32) -> Option<(u32, bool)> {
     let mut inner = set::at(index).lock()?;

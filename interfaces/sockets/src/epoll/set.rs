@@ -48,7 +48,7 @@ pub struct Registration {
     /// Armed for arrivals; for room.
     pub armed: bool,
     pub armed_room: bool,
-    /// A datagram socket at rest while somebody sleeps on the set: 0, or what [`crate::udp::Rest::keep`] answered.
+    /// A datagram socket at rest while somebody sleeps on the set: 0, or what [`crate::udp::SleepHold::keep`] answered.
     pub resting: c_int,
     /// In which process it was put to rest.
     pub resting_of: u32,

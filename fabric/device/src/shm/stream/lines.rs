@@ -97,7 +97,7 @@ pub struct OwnSender {
     pub head: AtomicU64,
     /// Last believed tail.
     pub tail: AtomicU64,
-    /// [`weft_wire::stream::arena::Mode`]
+    /// [`weft_wire::stream::arena::DirectionMode`]
     pub phase: AtomicU32,
     pub broken: AtomicU32,
     /// While the ring is given back: up to where it went through the kernel, and where the receiver stopped.
