@@ -14,7 +14,7 @@ use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, passed, r
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
-/// How long we wait for it to read what we sent, or to want it back: what it has not read then stays in the ring for it.
+/// How long we wait for it to read what we sent, or to want it back: what it has not read then stays there for it.
 const SETTLE_NS: u64 = 500_000_000;
 /// When it is called, and how often, if it is not inside one of our calls.
 const CALL_AFTER_NS: u64 = 2_000_000;

@@ -95,7 +95,7 @@ pub struct RunArguments {
     #[arg(long)]
     encrypt: bool,
 
-    /// When a rank is lost, let the others go on, for programs that mitigate failures [default: WEFT_KEEP_GOING, else off]
+    /// When a rank is lost, let the others go on, for programs that mitigate it [default: WEFT_KEEP_GOING, else off]
     #[arg(long)]
     keep_going: bool,
 
@@ -107,7 +107,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Gather cores: that of rank N lands in DIR/JOB/rank-N/, on its host [default: WEFT_CORES, else no cores are wanted]
+    /// Gather cores: that of rank N lands in DIR/JOB/rank-N/, on its host [default: WEFT_CORES, else none are wanted]
     #[arg(long, value_name = "DIR")]
     cores: Option<PathBuf>,
 

@@ -205,7 +205,7 @@ fn process() -> u64 {
     life::process() as u64 & PROCESSES
 }
 
-/// Whether a lane that has something is this process's; that of another one of our fork family is for that to take from.
+/// Whether a lane that has something is this process's; that of another of our fork family is for that to take from.
 pub fn is_own_lane(number: u64) -> bool {
     number == process()
 }

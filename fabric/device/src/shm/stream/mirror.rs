@@ -5,7 +5,7 @@
 //! The program sends and receives as with a peer of its own host. What that peer would order by barriers (see the module
 //! of streams) the other host has to confirm:
 //! - *stream-final*: here it seems that the peer reads the kernel, until the other host says that it does not
-//!   ([`flag::SETTLED`]), and has acted upon the switch back: bytes that go by the kernel afterwards may be there sooner.
+//!   ([`flag::SETTLED`]), and has acted upon the switch back: bytes that go by the kernel later may be there sooner.
 //! - *stream-wish*: here it seems that the peer sends, until the other host says that it has seen the wish and sends no more
 //!   ([`flag::QUIET`]), or has switched back.
 //!
@@ -31,7 +31,7 @@ const WINDOW: u64 = 16 << 10;
 const PATIENCE_TICKS: u32 = 4;
 const MOST_BACKOFF: u32 = 6;
 
-/// What is known of the other end of a slot, in memory that the program and its rendezvous share. Zeros are no connection.
+/// What is known of the other end of a slot, in memory that program and rendezvous share. Zeros are no connection.
 #[repr(C, align(64))]
 pub struct Record {
     /// Use of the slot that this is about; 0 for none.
@@ -317,7 +317,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         owes_bytes || (owes_wish && (is_wanted || self.record.has_seen(flag::LEAVING)))
     }
 
-    /// Whether both directions are the kernel's, for good, and what went by the rings was read, or is on the other host.
+    /// Whether both directions are the kernel's, for good, and what went by rings was read, or is on the other host.
     pub fn is_returned(&self) -> bool {
         let (into, flags) = (self.into, self.flags());
         // Whose peer is gone puts nothing into a ring that anybody reads, and gets nothing by one.
@@ -454,7 +454,7 @@ impl<B: RingBytes> Mirror<'_, B> {
     }
 
     /// The peer has switched to its ring. Not for a program that wants the kernel by now: it reads there whatever comes, and
-    /// will be given there what was put into the ring, unless the peer has gone on to the kernel by itself, or is no more.
+    /// will be given there what was put into the ring, unless the peer went on to the kernel, or is no more.
     #[cold]
     fn take_switch(&self, parcel: &Parcel) -> u16 {
         if self.into.watch.want_kernel.load(Ordering::SeqCst) != 0 {
