@@ -53,8 +53,9 @@ pub fn example_library(name: &str) -> PathBuf {
     example(&format!("lib{name}.so"))
 }
 
-/// Builds what libraries, programs and examples there are, for the profile that this test was built with. All at once, so that nothing
-/// is compiled that `cargo test --workspace` has not compiled: a choice of packages has features of its own.
+/// Builds what libraries, programs and examples there are, for the profile that this test was built with. All at once,
+/// so that nothing is compiled that `cargo test --workspace` has not compiled: a choice of packages has features of its
+/// own.
 fn build_all() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
@@ -86,8 +87,8 @@ pub fn c_program(compiler: &Path, source: &str) -> PathBuf {
     program_in_place
 }
 
-/// Compiles all C files of `folder` (a path below the repository) into one program with threads, and answers the program,
-/// which has the folder's name.
+/// Compiles all C files of `folder` (a path below the repository) into one program with threads, and answers the
+/// program, which has the folder's name.
 ///
 /// # Panics
 /// When they cannot be compiled.

@@ -40,8 +40,8 @@ pub fn tree() -> PathBuf {
 
 /// Copies a program to where it will be started.
 ///
-/// By another process: what this one writes may still be open in a child that another test has just forked, and cannot be
-/// started as long (`ETXTBSY`).
+/// By another process: what this one writes may still be open in a child that another test has just forked, and cannot
+/// be started as long (`ETXTBSY`).
 ///
 /// # Panics
 /// When it cannot be copied.

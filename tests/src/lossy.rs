@@ -1,6 +1,6 @@
-//! What is between two hosts, with faults: frames go from one cable to the other by this process, and the datagrams among
-//! them through a plan that loses, doubles, spoils and holds them back by seed. All else, the kernel's connections among it,
-//! goes through untouched.
+//! What is between two hosts, with faults: frames go from one cable to the other by this process, and the datagrams
+//! among them through a plan that loses, doubles, spoils and holds them back by seed. All else, the kernel's
+//! connections among it, goes through untouched.
 
 use crate::namespaces::Namespaces;
 use std::fs::File;

@@ -314,7 +314,8 @@ pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a run of the oracle says, which must be good; `None` where not even the kernel's own connections do what it expects.
+/// What a run of the oracle says, which must be good; `None` where not even the kernel's own connections do what it
+/// expects.
 pub fn oracle_says(oracle: &mut Command) -> Option<String> {
     let output = oracle.output().expect("the oracle can be started");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -1,5 +1,5 @@
-//! A cluster with daemons, whose members are network namespaces: no launch command is there, so whatever runs on another
-//! member was let in by its daemon.
+//! A cluster with daemons, whose members are network namespaces: no launch command is there, so whatever runs on
+//! another member was let in by its daemon.
 
 use serde_json::Value;
 use std::fs::{self, File, Permissions};

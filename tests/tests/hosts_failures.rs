@@ -7,7 +7,8 @@ use weft_tests::namespaces::Namespaces;
 use weft_tests::ranks::{assert_ok, compile};
 use weft_tests::tree;
 
-/// A job with so many ranks on each of the hosts. The launcher is on the first one, so that it gets to the doors of the ranks.
+/// A job with so many ranks on each of the hosts. The launcher is on the first one, so that it gets to the doors of the
+/// ranks.
 fn job(ranks: [u32; 2], options: &[&str], program: &Path, arguments: &[&str]) -> Command {
     let hosts = Namespaces::pair();
     let mut command = Command::new("ip");

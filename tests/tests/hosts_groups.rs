@@ -1,8 +1,8 @@
-//! Totally ordered groups on two hosts, which are network namespaces, over each device: what is long goes to each host once,
-//! and a member there passes it on, which may be killed before it does.
+//! Totally ordered groups on two hosts, which are network namespaces, over each device: what is long goes to each host
+//! once, and a member there passes it on, which may be killed before it does.
 //!
-//! `WEFT_TEST_ROUNDS=1000` runs as many rounds of kills for each device; `WEFT_TEST_SEED=N` begins with the round of that
-//! seed.
+//! `WEFT_TEST_ROUNDS=1000` runs as many rounds of kills for each device; `WEFT_TEST_SEED=N` begins with the round of
+//! that seed.
 
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
-//! The interfaces for messages on two hosts, which are network namespaces: their programs under `tests/c`, with the answers
-//! that they give on one host.
+//! The interfaces for messages on two hosts, which are network namespaces: their programs under `tests/c`, with the
+//! answers that they give on one host.
 //!
-//! Which device has moved the bytes is what the kernels of the hosts have counted meanwhile: datagrams and segments that they
-//! have sent, and frames that have arrived, which are those of lanes, too.
+//! Which device has moved the bytes is what the kernels of the hosts have counted meanwhile: datagrams and segments
+//! that they have sent, and frames that have arrived, which are those of lanes, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};

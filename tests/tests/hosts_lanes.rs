@@ -1,5 +1,5 @@
-//! Connections between two hosts by lanes, with whole programs: whatever becomes of the network and of either side, no byte
-//! is wrong, and nobody waits for ever.
+//! Connections between two hosts by lanes, with whole programs: whatever becomes of the network and of either side, no
+//! byte is wrong, and nobody waits for ever.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -142,8 +142,8 @@ fn connected_so<'a>(
     [Side::start(hosts, 1, &[&hosts.address(2), port, kind, &bytes, port], &how(1)), serving]
 }
 
-/// The same without an end on the first port from `first` on whose connection goes by lanes, once it does so both ways: where
-/// the hosts are busy they may meet too late for some, which stay with the kernel.
+/// The same without an end on the first port from `first` on whose connection goes by lanes, once it does so both ways:
+/// where the hosts are busy they may meet too late for some, which stay with the kernel.
 fn connected_by_lanes(hosts: &LaneHosts, first: u16) -> [Side; 2] {
     let begin = Instant::now();
     for port in first.. {
@@ -244,9 +244,9 @@ fn connections_go_by_lanes_again_after_some_were_begun_while_the_cable_was_away(
 }
 
 /// Connections one after the other, with so many in a thousand parcels lost, doubled, spoilt and held back on each way,
-/// until a good deal went by lanes. How many that takes is a matter of time: whose peer is 16 KiB behind goes by the kernel
-/// from then on, as is meant, and these send without waiting; and with faults two hosts may meet only when a short one is
-/// over.
+/// until a good deal went by lanes. How many that takes is a matter of time: whose peer is 16 KiB behind goes by the
+/// kernel from then on, as is meant, and these send without waiting; and with faults two hosts may meet only when a
+/// short one is over.
 fn arrive_with_faults(prefix: &str, seed: u64, [dropped, doubled, spoilt, held]: [u32; 4], bytes: u64) {
     let seed = std::env::var("LANES_SEED").map_or(seed, |text| text.parse().expect("a number"));
     let hosts = LaneHosts::with_faults(prefix, |way| Faults::new(seed + way, dropped, doubled, spoilt, held));
@@ -379,7 +379,8 @@ fn rests(hosts: &LaneHosts, meanwhile: impl FnOnce()) {
     assert!(worked[0] < most && worked[1] < most, "the two rendezvous have worked for {worked:?}, at most {most:?}");
 }
 
-/// Takes the interfaces away: each side gets an error, soon, and what the kernel has waits for ever, as it does without us.
+/// Takes the interfaces away: each side gets an error, soon, and what the kernel has waits for ever, as it does without
+/// us.
 fn are_told_soon(hosts: &LaneHosts, sides: [Side; 2]) {
     rests(hosts, || {
         hosts.remove_interfaces();
@@ -461,9 +462,9 @@ fn connections_of_other_networks_stay_with_the_kernel() {
     }
 }
 
-/// Random operations between the hosts, with the kernel's own connections between them as the oracle, from one seed after
-/// the other until enough went by lanes: with some seeds most connections are made somebody's standard input, or outlive an
-/// exec, and stay with the kernel, and with a few not even the kernel's do what the oracle expects.
+/// Random operations between the hosts, with the kernel's own connections between them as the oracle, from one seed
+/// after the other until enough went by lanes: with some seeds most connections are made somebody's standard input, or
+/// outlive an exec, and stay with the kernel, and with a few not even the kernel's do what the oracle expects.
 fn oracle(hosts: &LaneHosts, only: &str, operations: u64) {
     let mut by_ring = 0;
     for _ in 0..MOST_SEEDS {

@@ -1,5 +1,5 @@
-//! Sockets between hosts, which are network namespaces: they stay with the kernel, and who waits for an answer looks for
-//! it before it sleeps.
+//! Sockets between hosts, which are network namespaces: they stay with the kernel, and who waits for an answer looks
+//! for it before it sleeps.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -129,8 +129,8 @@ impl Drop for Told {
     }
 }
 
-/// Two programs behind `front` of which one is killed: what the other one is told, and how long after. The library says of
-/// itself that it was there, if it has to be.
+/// Two programs behind `front` of which one is killed: what the other one is told, and how long after. The library says
+/// of itself that it was there, if it has to be.
 fn left_by([dying, left]: [&str; 2], front: &[&OsStr], port: &str, server_dies: bool) -> (String, Duration) {
     let address = Namespaces::pair().address(1).to_string();
     let start = |number, to: &str, how: &str| Told::on(number, &[front, &[to, port, how].map(OsStr::new)].concat());

@@ -1,5 +1,5 @@
-//! How our MPI programs find their job: under our launcher, under MPICH's and Intel MPI's, alone, and where something is
-//! in the way; what does not disturb them; and what `weft ps` shows of them.
+//! How our MPI programs find their job: under our launcher, under MPICH's and Intel MPI's, alone, and where something
+//! is in the way; what does not disturb them; and what `weft ps` shows of them.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! Weft among other launchers: in an allocation of Slurm, under `srun`, under Open MPI's `mpirun`, and PMI-2 under ours.
+//! Weft among other launchers: in an allocation of Slurm, under `srun`, under Open MPI's `mpirun`, and PMI-2 under
+//! ours.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -110,8 +110,8 @@ fn the_loss_of_who_keeps_a_shared_pointer_is_told() {
     passes_on_windows("pointer", 3);
 }
 
-/// The two jobs have met through their first ranks; what the others know of each other is a card. Whether those who accept go on
-/// without ranks of their own makes no difference but the class of the error.
+/// The two jobs have met through their first ranks; what the others know of each other is a card. Whether those who
+/// accept go on without ranks of their own makes no difference but the class of the error.
 #[test]
 fn a_process_of_another_job_that_dies_before_it_was_talked_to_is_lost() {
     for option in ["--keep-going", "--map=slot"] {
@@ -164,8 +164,8 @@ fn ranks_killed_at_random_moments() {
     }
 }
 
-/// Over the network a rank sees the loss of another by the end of a connection, which may be before the launcher hears of
-/// that one's end. Here it always is: the shell that rank 0 runs under ends after rank 1.
+/// Over the network a rank sees the loss of another by the end of a connection, which may be before the launcher hears
+/// of that one's end. Here it always is: the shell that rank 0 runs under ends after rank 1.
 #[test]
 fn who_aborts_for_want_of_a_lost_rank_is_not_told_as_the_cause() {
     let folder = TempDir::new().expect("there is room for a folder");

@@ -57,7 +57,8 @@ fn every_rank_is_told_where_errors_are_returned() {
     }
 }
 
-/// The memory is mapped, and descriptors are not needed any more. Numbers that are a program's own by now are left alone.
+/// The memory is mapped, and descriptors are not needed any more. Numbers that are a program's own by now are left
+/// alone.
 #[test]
 fn a_program_that_closes_all_descriptors_goes_on() {
     let (_folder, program) = program();

@@ -1,5 +1,5 @@
-//! The MPICH ABI as other compilers and prebuilt programs see it: exported names, sizes and values, calls, and which library
-//! a program loads under `weft run`.
+//! The MPICH ABI as other compilers and prebuilt programs see it: exported names, sizes and values, calls, and which
+//! library a program loads under `weft run`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A program that names the library `libmpi.so.12` and no directory, as those do that are installed with another MPI; or one
-/// with these flags for the linker.
+/// A program that names the library `libmpi.so.12` and no directory, as those do that are installed with another MPI;
+/// or one with these flags for the linker.
 fn foreign(folder: &Path, flags: &[String]) -> PathBuf {
     let (source, program) = (folder.join("foreign.c"), folder.join("foreign"));
     fs::write(&source, FOREIGN).expect("the folder is writable");

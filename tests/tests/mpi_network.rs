@@ -1,5 +1,5 @@
-//! MPI over TCP and over datagrams: the programs under tests/c/mpi, whose ranks share no memory although they run on one host, or share it
-//! with some of the others only.
+//! MPI over TCP and over datagrams: the programs under tests/c/mpi, whose ranks share no memory although they run on
+//! one host, or share it with some of the others only.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

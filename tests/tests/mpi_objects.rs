@@ -103,8 +103,8 @@ fn buffered_sends_find_room_again() {
 
 #[test]
 fn loops_of_questions_hand_over_a_shared_core() {
-    // The program puts its ranks onto one core. Those that the launcher may bind have sessions of their own, among which the
-    // kernel hands nothing over where it shares processor time by session.
+    // The program puts its ranks onto one core. Those that the launcher may bind have sessions of their own, among
+    // which the kernel hands nothing over where it shares processor time by session.
     let folder = TempDir::new().expect("there is room for a folder");
     let program = program(&folder, "asking");
     for ranks in ["2", "3"] {

@@ -92,7 +92,8 @@ fn debian_s_netpipe_runs() {
     assert!(!said.contains("error"), "{said}");
 }
 
-/// Debian's `libmpichfort` calls what stands in no standard: attributes for a language, procedures in place of functions.
+/// Debian's `libmpichfort` calls what stands in no standard: attributes for a language, procedures in place of
+/// functions.
 #[test]
 fn fortran_runs_through_the_library_that_debian_built_for_mpich() {
     let folder = tempfile::TempDir::new().expect("there is room for a folder");

@@ -1,5 +1,6 @@
-//! Every function of MPI that we declare, in both headers and in both Fortran modules, compared with headers that somebody else
-//! has written down from the standard: those of MPICH. What differs on purpose stands here, with the reason.
+//! Every function of MPI that we declare, in both headers and in both Fortran modules, compared with headers that
+//! somebody else has written down from the standard: those of MPICH. What differs on purpose stands here, with the
+//! reason.
 
 #[path = "mpi_prototypes/c.rs"]
 mod c;

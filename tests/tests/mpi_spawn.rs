@@ -124,7 +124,8 @@ fn a_process_that_nobody_has_launched_spawns_too() {
     says_ok(&output, "alone");
 }
 
-/// Nothing that two jobs of one host say to each other goes through a socket; where shared memory is not allowed, all does.
+/// Nothing that two jobs of one host say to each other goes through a socket; where shared memory is not allowed, all
+/// does.
 #[test]
 fn spawned_processes_and_their_parents_share_memory() {
     let folder = TempDir::new().expect("there is room for a folder");
@@ -219,8 +220,8 @@ fn the_exit_code_of_a_spawned_job_counts() {
     assert!(out.contains("a word of a child\n") && err.contains("exited with code 7"), "{out}{err}");
 }
 
-/// The other parents and the children see its loss by the end of a connection, and abort; that may be before the launcher
-/// hears of it. `WEFT_TEST_ROUNDS` runs more.
+/// The other parents and the children see its loss by the end of a connection, and abort; that may be before the
+/// launcher hears of it. `WEFT_TEST_ROUNDS` runs more.
 #[test]
 fn a_parent_that_kills_itself_is_the_cause_and_no_abort_for_want_of_it() {
     let folder = TempDir::new().expect("there is room for a folder");

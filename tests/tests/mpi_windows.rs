@@ -1,6 +1,6 @@
 //! One-sided communication, by C programs that check every value and say what is wrong: see `tests/c/mpi/windows_*.c`.
-//! Each runs by memory that is shared and by copies between processes, and without the latter; by messages alone, and with
-//! ranks of several hosts, they run in `mpi_network` and `hosts_mpi`.
+//! Each runs by memory that is shared and by copies between processes, and without the latter; by messages alone, and
+//! with ranks of several hosts, they run in `mpi_network` and `hosts_mpi`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! What a user sees of programs of the smaller interfaces: `weft ps` names the calls they are blocked in and what they are
-//! called there, the launcher tells of their ends in their own words, and `weft info` knows what they were built for.
+//! What a user sees of programs of the smaller interfaces: `weft ps` names the calls they are blocked in and what they
+//! are called there, the launcher tells of their ends in their own words, and `weft info` knows what they were built
+//! for.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! What programs may see of TCP sockets (`tests/c/sockets/behaviour`), once on plain kernel TCP and once with the library
-//! preloaded: the same must hold, and with the library the bytes must go through rings where a case is about rings.
+//! What programs may see of TCP sockets (`tests/c/sockets/behaviour`), once on plain kernel TCP and once with the
+//! library preloaded: the same must hold, and with the library the bytes must go through rings where a case is about
+//! rings.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Both ends of a connection send and receive all the time, from a thread each: it is attached all the same, and no byte
-//! is lost, also where the bytes go through pipes.
+//! Both ends of a connection send and receive all the time, from a thread each: it is attached all the same, and no
+//! byte is lost, also where the bytes go through pipes.
 
 use std::process::Command;
 use tempfile::TempDir;

@@ -48,8 +48,8 @@ fn passes(only: &str, budget: u64, seed: u64) {
     run(only, budget, Some(seed)).expect("the oracle is right about the kernel");
 }
 
-/// A seed with which the kernel's connections do not do what the oracle expects says nothing about the library: then others
-/// are tried.
+/// A seed with which the kernel's connections do not do what the oracle expects says nothing about the library: then
+/// others are tried.
 fn passes_with_a_fresh_seed(only: &str, budget: u64) {
     let seed = variable("ORACLE_SEED");
     (0..3).find_map(|_| run(only, budget, seed)).expect("a seed with which the oracle is right about the kernel");
@@ -83,12 +83,13 @@ fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
 /// Steps of a run of the order oracle.
 const ORDERLY: u64 = 60_000;
 const WITH_STRANGERS: u64 = 20_000;
-/// A library that does not keep to the order is wrong in every seventh. Where a process shares no memory with the receiver,
-/// what it does by the kernel has no time (see `epoll/order.rs` of the library): then one in so many may be wrong.
+/// A library that does not keep to the order is wrong in every seventh. Where a process shares no memory with the
+/// receiver, what it does by the kernel has no time (see `epoll/order.rs` of the library): then one in so many may be
+/// wrong.
 const OUT_OF_ORDER_ONE_IN: u64 = 5000;
 
-/// How many of so many steps a set tells of in another order than they were made in, with the kernel's connections and with
-/// rings: several senders make one after the other, on connections of all kinds.
+/// How many of so many steps a set tells of in another order than they were made in, with the kernel's connections and
+/// with rings: several senders make one after the other, on connections of all kinds.
 fn out_of_order(kind: &str, steps: u64, seed: u64) -> [u64; 2] {
     let program = weft_tests::build::c_folders("tests/c/sockets/order", &["tests/c/sockets/cases"]);
     let says = |command: &mut Command| {

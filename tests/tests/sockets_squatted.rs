@@ -1,5 +1,5 @@
-//! Names of the rendezvous that another user holds (`tests/c/sockets/squatter.c`): that is said, with the user, and counts as a
-//! failure of who asks for a rendezvous. Needs root, to be two users.
+//! Names of the rendezvous that another user holds (`tests/c/sockets/squatter.c`): that is said, with the user, and
+//! counts as a failure of who asks for a rendezvous. Needs root, to be two users.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! What programs may see of UDP sockets (`tests/c/sockets/udp`), once on the kernel and once with the library; and random
-//! datagrams between processes (`tests/c/sockets/udp_random`).
+//! What programs may see of UDP sockets (`tests/c/sockets/udp`), once on the kernel and once with the library; and
+//! random datagrams between processes (`tests/c/sockets/udp_random`).
 //!
 //! To replay a seed, or to run longer: `UDP_SEED=17 UDP_DATAGRAMS=1000000 cargo xtask test sockets`.
 

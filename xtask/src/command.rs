@@ -105,8 +105,8 @@ impl ToolProgram {
         Ok(())
     }
 
-    /// Runs it, hands every line that it says to `see` and prints it; `false` is an exit code other than 0. Who hangs below
-    /// it is ended.
+    /// Runs it, hands every line that it says to `see` and prints it; `false` is an exit code other than 0. Who hangs
+    /// below it is ended.
     pub fn run_seeing(mut self, mut see: impl FnMut(OutputStream, &str)) -> Result<bool> {
         self.say();
         let mut child = self

@@ -21,8 +21,8 @@ const NAMES: [&str; 9] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpi
 const LIBRARY: &str = "libmpi_abi.so";
 const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
 
-/// The library of the MPICH ABI, and what it is called by programs: MPICH and Intel MPI use the first name, Debian's MPICH
-/// the second one.
+/// The library of the MPICH ABI, and what it is called by programs: MPICH and Intel MPI use the first name, Debian's
+/// MPICH the second one.
 const MPICH: &str = "libmpi.so";
 const MPICH_NAMES: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
 

@@ -44,8 +44,8 @@ fn below(top: u32) -> Vec<SeenProcess> {
     }
 }
 
-/// Tells which processes below `top` there are, and kills the last ones, which nobody of them waits for: those above see
-/// how they ended.
+/// Tells which processes below `top` there are, and kills the last ones, which nobody of them waits for: those above
+/// see how they ended.
 pub fn end_who_hangs(top: u32) {
     let all = below(top);
     println!("nothing was said for {} minutes; there are", LIMIT.as_secs() / 60);

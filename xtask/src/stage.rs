@@ -114,7 +114,8 @@ impl SummaryLine {
     }
 }
 
-/// Prints one line per stage, below it what failed, and, last, the plain count. A stage that is one whole counts as one test.
+/// Prints one line per stage, below it what failed, and, last, the plain count. A stage that is one whole counts as one
+/// test.
 fn sum_up(lines: &[SummaryLine], missing: Missing) -> bool {
     println!("\n== summary");
     for line in lines {
@@ -132,8 +133,8 @@ fn sum_up(lines: &[SummaryLine], missing: Missing) -> bool {
     failed == 0 && passed > 0 && (missing == Missing::IsToldOnly || not_run == 0)
 }
 
-/// Runs a `cargo test` and counts its tests. A program of tests that is killed before its result counts as one that failed, and
-/// so does whatever else makes it fail. None at all is an error: a filter or a configuration went wrong.
+/// Runs a `cargo test` and counts its tests. A program of tests that is killed before its result counts as one that
+/// failed, and so does whatever else makes it fail. None at all is an error: a filter or a configuration went wrong.
 pub fn cargo_test(program: ToolProgram) -> Result<StageOutcome> {
     let (mut passed, mut failed) = (0, 0);
     let mut complaints = Vec::new();

@@ -1,5 +1,5 @@
-//! `docs/wire` and the code that it describes: each page names its sources, with a hash of each, so that no layout changes
-//! without somebody who reads its page.
+//! `docs/wire` and the code that it describes: each page names its sources, with a hash of each, so that no layout
+//! changes without somebody who reads its page.
 //!
 //! A page has a line for each source, in this form:
 //!
@@ -7,8 +7,8 @@
 //! Describes: fabric/wire/src/segment.rs (0123456789abcdef)
 //! Describes: fabric/device/src/shm/ring.rs#Credits (0123456789abcdef)
 //! ```
-//! Behind `#` stands the one struct that counts. Comments, white space and unit tests do not count. Whoever changes a source
-//! reads the page, corrects it, and renews its hashes with `cargo xtask wire-docs PAGE`.
+//! Behind `#` stands the one struct that counts. Comments, white space and unit tests do not count. Whoever changes a
+//! source reads the page, corrects it, and renews its hashes with `cargo xtask wire-docs PAGE`.
 
 use std::fs;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! An import is a path that begins with `crate`, `super`, `self` or a module of the same file, in code that is no test.
 //! What a file takes from the modules below it is not counted: it is their door. Where two files need each other, what
-//! both need lies in a third below them, and what runs in both directions is registered below instead of being called by
-//! name from there.
+//! both need lies in a third below them, and what runs in both directions is registered below instead of being called
+//! by name from there.
 
 mod tree;
 

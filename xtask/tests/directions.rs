@@ -4,9 +4,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- collective <-
-/// interfaces, wire <- device <- (fabric, lanes), wire <- cluster <- (fabric, agent, cli), lanes <- agent, kernel <- (device, sockets, lanes,
-/// agent). Nothing may name a crate that is absent here on the right-hand sides: tools, tests and xtask.
+/// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- collective
+/// <- interfaces, wire <- device <- (fabric, lanes), wire <- cluster <- (fabric, agent, cli), lanes <- agent, kernel <-
+/// (device, sockets, lanes, agent). Nothing may name a crate that is absent here on the right-hand sides: tools, tests
+/// and xtask.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-wire", &[]),
     ("weft-kernel", &[]),

@@ -10,7 +10,7 @@ const LONGEST: usize = 700;
 /// A generated file says so in its first lines, and is exempt from the limit.
 const GENERATED: &str = "Generated from ";
 
-/// No line of a page is longer, in characters.
+/// No line of a page or a comment is longer, in characters.
 const WIDEST: usize = 120;
 
 /// Here rows of tables may be longer: they are what a benchmark has printed, with a column for each library.
@@ -73,11 +73,15 @@ fn ends_badly(file: &File) -> Option<String> {
         .then(|| format!("{}: has white space at the end of a line, or no end of its last line", file.path))
 }
 
-/// A page is read in a terminal and in a diff. Tables count as well: what does not fit into a cell stands below the table.
+/// A page is read in a terminal and in a diff. Tables count as well: what does not fit into a cell stands below the
+/// table.
 fn too_wide(file: &File) -> Option<String> {
-    let may_be_long = |line: &str| file.path.starts_with(PRINTED) && line.starts_with('|');
-    let is_long = |line: &str| line.chars().count() > WIDEST && !may_be_long(line);
-    let number = file.text.lines().position(is_long).filter(|_| file.path.ends_with(".md"))? + 1;
+    let is_prose = |line: &str| match file.path.rsplit('.').next() {
+        Some("md") => !(file.path.starts_with(PRINTED) && line.starts_with('|')),
+        Some("rs") => line.trim_start().starts_with("//"),
+        _ => false,
+    };
+    let number = file.text.lines().position(|line| line.chars().count() > WIDEST && is_prose(line))? + 1;
     Some(format!("{}:{number}: longer than {WIDEST} characters", file.path))
 }
 
@@ -146,7 +150,8 @@ fn each_rule_sees_what_it_is_there_for() {
     assert!(too_wide(&file("a.md", format!("a\n{wide}\n"))).is_some_and(|line| line.contains("a.md:2:")));
     assert!(too_wide(&file("a.md", format!("|{wide}\n"))).is_some() && too_wide(&file("a.rs", wide.clone())).is_none());
     assert!(too_wide(&file("docs/measurements/a.md", format!("|{wide}\n"))).is_none());
-    assert!(too_wide(&file("docs/measurements/a.md", wide)).is_some());
+    assert!(too_wide(&file("docs/measurements/a.md", wide.clone())).is_some());
+    assert!(too_wide(&file("a.rs", format!("    // {wide}\n"))).is_some());
     assert!(leads_nowhere(&file("ARCHITECTURE.md", "see `fabric/core/src/none.rs`".into())).is_some());
     assert!(leads_nowhere(&file("ARCHITECTURE.md", "see `fabric/core/src/lib.rs`, `fabric`".into())).is_none());
 }

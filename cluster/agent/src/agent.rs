@@ -4,8 +4,8 @@
 //! the programs, makes the segment of its host and the sockets of its ranks, and forks the keeper as a launcher does.
 //! From then on it only passes on: records of the keeper, and the streams of the ranks.
 //!
-//! When the launcher is gone, which shows by the end of its standard input, it lets the keeper end everything. When it is
-//! killed itself, the keeper does so by itself.
+//! When the launcher is gone, which shows by the end of its standard input, it lets the keeper end everything. When it
+//! is killed itself, the keeper does so by itself.
 
 use crate::branch::Branch;
 use crate::descriptors::{self, Here, OurHalf};
@@ -297,8 +297,8 @@ impl PreparedJob {
         Ok(wanted.then_some(brought))
     }
 
-    /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with
-    /// them was said by the launcher.
+    /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong
+    /// with them was said by the launcher.
     fn settings(&self) -> Settings {
         let given = self.job.programs.iter().rev().flat_map(|program| &program.environment);
         let mut all: HashMap<&OsStr, &OsStr> =

@@ -1,10 +1,11 @@
-//! A program that is run by a command which has something to say when it has ended, and is otherwise as little in the way as
-//! can be: it has our process group, our terminal and our streams, gets the signals that we get, and we end as it does.
+//! A program that is run by a command which has something to say when it has ended, and is otherwise as little in the
+//! way as can be: it has our process group, our terminal and our streams, gets the signals that we get, and we end as
+//! it does.
 //!
-//! What the program gets anyway, because it is in the same group (a terminal's signals, or those that somebody sends to the
-//! group), is not sent twice: a *witness*, a process that does nothing, is in the group, too, and what has come to it was
-//! sent to all. For a shell with job control it is us who stops when the program does. Program and witness are killed when
-//! we are.
+//! What the program gets anyway, because it is in the same group (a terminal's signals, or those that somebody sends to
+//! the group), is not sent twice: a *witness*, a process that does nothing, is in the group, too, and what has come to
+//! it was sent to all. For a shell with job control it is us who stops when the program does. Program and witness are
+//! killed when we are.
 
 #[allow(unsafe_code)]
 mod sys;
@@ -70,8 +71,8 @@ impl ProgramEnd {
     }
 }
 
-/// Runs the program, with `tally`, to its end. `keep`: what of ours stays open meanwhile; our own standard input and output
-/// are let go of, so that who is at their other ends sees the program's. This process must have one thread only.
+/// Runs the program, with `tally`, to its end. `keep`: what of ours stays open meanwhile; our own standard input and
+/// output are let go of, so that who is at their other ends sees the program's. This process must have one thread only.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -160,8 +161,8 @@ impl ProgramBeside {
         }
     }
 
-    /// The program has stopped by this signal. Who is stopped by his number alone is continued by it, too; but where he has
-    /// the terminal, a shell waits for our stop to take that back.
+    /// The program has stopped by this signal. Who is stopped by his number alone is continued by it, too; but where he
+    /// has the terminal, a shell waits for our stop to take that back.
     fn stop(&self, signal: i32) {
         let (ours, its) = (sys::group_of(0), sys::group_of(self.child));
         let terminal = sys::terminal();

@@ -1,7 +1,8 @@
-//! Launch commands that an agent runs: where hosts are many, some agents start others ([`weft_cluster::hosts::parents`]).
+//! Launch commands that an agent runs: where hosts are many, some agents start others
+//! ([`weft_cluster::hosts::parents`]).
 //!
-//! What such a command reads and writes is passed on as it is, so for the launcher the agent behind it is one like others:
-//! its pipes lead through the link to this one, and nothing else is different.
+//! What such a command reads and writes is passed on as it is, so for the launcher the agent behind it is one like
+//! others: its pipes lead through the link to this one, and nothing else is different.
 
 use crate::faults::FaultPlan;
 use crate::keeper::{Keeper, Kept, RankInput, RankStart};

@@ -1,4 +1,5 @@
-//! The cores of this host: which are ours to use, and claiming them so that two jobs do not share one while others idle.
+//! The cores of this host: which are ours to use, and claiming them so that two jobs do not share one while others
+//! idle.
 //!
 //! A claim is a bound abstract Unix socket, named by the core's first hardware thread. The kernel frees the name when
 //! the last process of the job that holds the descriptor is gone, however it dies. Such names are seen by everybody in

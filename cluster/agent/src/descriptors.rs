@@ -112,8 +112,8 @@ pub fn make_room(ranks: usize) -> Result<(u64, u64), LaunchError> {
     Ok((soft, hard))
 }
 
-/// Keeps from our ranks what a launcher above has handed to this process alone: they are not of that job, and would hold
-/// its socket and its shared memory open.
+/// Keeps from our ranks what a launcher above has handed to this process alone: they are not of that job, and would
+/// hold its socket and its shared memory open.
 pub fn keep_the_outer_jobs() {
     for name in [
         "PMI_FD",
@@ -211,10 +211,10 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
     Ok(reader.into())
 }
 
-/// Where the kernel shares processor time by session (`sched_autogroup`), a job whose ranks are all in the caller's has the
-/// share of one process. But it hands a core over (`sched_yield`) inside a session only, which ranks that share one live by:
-/// those that outnumber the processors, those that are bound to none, and those whose hosts may be containers of one
-/// machine. And how nice one is counts there only. All these stay in the caller's.
+/// Where the kernel shares processor time by session (`sched_autogroup`), a job whose ranks are all in the caller's has
+/// the share of one process. But it hands a core over (`sched_yield`) inside a session only, which ranks that share one
+/// live by: those that outnumber the processors, those that are bound to none, and those whose hosts may be containers
+/// of one machine. And how nice one is counts there only. All these stay in the caller's.
 fn apart(job: &Job, ranks: usize, size: usize) -> Result<Apart, LaunchError> {
     let processors = weft_kernel::affinity().map_err(LaunchError::system("affinity mask"))?.len();
     let may_share = ranks > processors || ranks < size || job.bind == Bind::None;

@@ -1,5 +1,5 @@
-//! How a program is linked: with which shared libraries, and whether dynamically at all (ELF, 64 bit, little-endian; all
-//! else is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
+//! How a program is linked: with which shared libraries, and whether dynamically at all (ELF, 64 bit, little-endian;
+//! all else is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
 
 use object::LittleEndian;
 use object::elf::{
@@ -23,8 +23,8 @@ pub struct ElfFacts {
     pub is_go: bool,
 }
 
-/// Whether a file can be expected to run: a script, ELF for this kind of processor, anything else only where other formats
-/// may be registered. What cannot be read is left to the kernel.
+/// Whether a file can be expected to run: a script, ELF for this kind of processor, anything else only where other
+/// formats may be registered. What cannot be read is left to the kernel.
 ///
 /// The C library gives a file that the kernel refuses to a shell, which is right for a script that does not name its
 /// interpreter; of anything else the shell would try each line.

@@ -1,5 +1,5 @@
-//! Bringing the hosts of a job together: an agent is started on each, asked who it is, told what to start, and let go when
-//! all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
+//! Bringing the hosts of a job together: an agent is started on each, asked who it is, told what to start, and let go
+//! when all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
 
 use crate::faults::FaultPlan;
 use crate::keeper::{Keeper, Kept, RankInput, RankStart as Command};
@@ -306,8 +306,8 @@ impl GatherRound<'_> {
             let advanced: Vec<_> = self.hosts.iter_mut().map(|host| host.advance(self.stage.as_mut())).collect();
             advanced.into_iter().collect::<Result<(), _>>()?;
             self.take_reports()?;
-            // While something is copied, a host that takes it is heard of; what the way there still holds, and checking it,
-            // takes its time as well.
+            // While something is copied, a host that takes it is heard of; what the way there still holds, and checking
+            // it, takes its time as well.
             let copied_before =
                 std::mem::replace(&mut copied, self.hosts.iter().map(GatheredHost::copied_bytes).sum::<usize>());
             if copied != copied_before {

@@ -26,7 +26,8 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Between two looks at them.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What ranks have started, such as tasks that are about to end, may end by itself for so long where all have ended well.
+/// What ranks have started, such as tasks that are about to end, may end by itself for so long where all have ended
+/// well.
 pub const GRACE: Duration = Duration::from_millis(300);
 
 /// One rank, ready to be started.
@@ -207,8 +208,8 @@ impl Family {
         }
     }
 
-    /// Waits a moment for what the ranks have started, where all of them have ended well: it may be about to end, and is
-    /// left behind if it does not.
+    /// Waits a moment for what the ranks have started, where all of them have ended well: it may be about to end, and
+    /// is left behind if it does not.
     fn await_the_rest(&mut self, child_signals: &OwnedFd, grace: Duration) {
         let begun = Instant::now();
         while self.waiting == 0 && !self.has_failed && begun.elapsed() < grace && self.obey() {
@@ -397,8 +398,8 @@ fn relative<T: std::str::FromStr>(pid: i32, at: usize) -> Option<T> {
     stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(at)?.parse().ok()
 }
 
-/// Collects a child that has ended: its number and raw wait status. `account` is told what it has used, while it is still
-/// there. `None` when all live.
+/// Collects a child that has ended: its number and raw wait status. `account` is told what it has used, while it is
+/// still there. `None` when all live.
 fn collect_one(account: &mut impl FnMut(i32, RankUsage)) -> io::Result<Option<(i32, i32)>> {
     let Some((pid, usage)) = sys::next_ended()? else { return Ok(None) };
     account(pid, usage);

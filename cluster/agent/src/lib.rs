@@ -8,19 +8,20 @@
 //!   what they leave behind. It is a child subreaper in a process group of its own with every signal blocked, so that
 //!   it outlives whatever happens to the launcher; it learns of the launcher's death by the end of their socket.
 //!
-//! On several hosts there is one more on each of them: the *agent* ([`agent`]), started through a launch command. It has
-//! a keeper of its own, and passes on what the keeper reports and the ranks say; the launcher serves PMI, merges output
-//! and so on as ever ([`gather`] brings the agents together, [`relay`] is both ends of the link to one). The launch
-//! commands themselves are children of a keeper of the launcher, so that none of them is left either.
+//! On several hosts there is one more on each of them: the *agent* ([`agent`]), started through a launch command. It
+//! has a keeper of its own, and passes on what the keeper reports and the ranks say; the launcher serves PMI, merges
+//! output and so on as ever ([`gather`] brings the agents together, [`relay`] is both ends of the link to one). The
+//! launch commands themselves are children of a keeper of the launcher, so that none of them is left either.
 //!
 //! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other, and
-//! [`beside`], which runs one program and adds up what it and all that it starts have counted. [`told`] is where launchers
-//! tell a command above them what their jobs have used.
+//! [`beside`], which runs one program and adds up what it and all that it starts have counted. [`told`] is where
+//! launchers tell a command above them what their jobs have used.
 //!
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;
-//! - nothing is made in a file system, except what the user asks for: [`RankOutput`], [`LaunchHosts::stage`], folders of cores;
+//! - nothing is made in a file system, except what the user asks for: [`RankOutput`], [`LaunchHosts::stage`], folders
+//!   of cores;
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!
@@ -29,7 +30,8 @@
 //!
 //! [`run`] forks, so the process that calls it must have one thread only.
 //!
-//! Test: `cargo test -p weft-agent` (the parts); `cargo test -p weft-tests --test launcher` (whole jobs, killed ones too).
+//! Test: `cargo test -p weft-agent` (the parts); `cargo test -p weft-tests --test launcher` (whole jobs, killed ones
+//! too).
 #![deny(unsafe_code)]
 
 mod agent;
@@ -325,8 +327,8 @@ impl LaunchError {
     }
 }
 
-/// To be called first by a launcher that another launcher has started: the signals which that one had blocked, as it takes
-/// them elsewhere, come here again.
+/// To be called first by a launcher that another launcher has started: the signals which that one had blocked, as it
+/// takes them elsewhere, come here again.
 pub fn take_signals_back() {
     // It cannot fail with a set that is one.
     let _ = sys::SignalSet::of(&[]).block_only();

@@ -1,5 +1,5 @@
-//! Which MPI library a program loads. Ours lie beside this program, in `../lib`: their directory comes first on the library
-//! path of the ranks, so that programs built for MPICH, Intel MPI or the standard ABI load them.
+//! Which MPI library a program loads. Ours lie beside this program, in `../lib`: their directory comes first on the
+//! library path of the ranks, so that programs built for MPICH, Intel MPI or the standard ABI load them.
 
 use crate::elf::{self, Linked};
 use crate::stage::folder_of;
@@ -88,8 +88,8 @@ pub fn warning(program: &Path, linked: &Linked) -> Option<String> {
     ))
 }
 
-/// The PMIx library that a program brings along: where it looks for its own libraries, or below that, as Open MPI's package
-/// for Python has it.
+/// The PMIx library that a program brings along: where it looks for its own libraries, or below that, as Open MPI's
+/// package for Python has it.
 pub fn pmix_of(program: &Path) -> Option<PathBuf> {
     let Linked { first, then, .. } = elf::linked(program)?;
     let places = [first, then].concat();

@@ -1,5 +1,5 @@
-//! Whether memory had run out when a process was killed: the kernel counts such kills in each control group, and names the
-//! process in its log, which not everybody may read.
+//! Whether memory had run out when a process was killed: the kernel counts such kills in each control group, and names
+//! the process in its log, which not everybody may read.
 
 use std::fs::{File, OpenOptions, read_link, read_to_string};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -56,8 +56,8 @@ impl Kills {
         is_more
     }
 
-    /// Whether this process of the group, which was killed, was killed for want of memory; and whether that is sure. Where
-    /// nobody says whom the kernel has killed, it may have been another one.
+    /// Whether this process of the group, which was killed, was killed for want of memory; and whether that is sure.
+    /// Where nobody says whom the kernel has killed, it may have been another one.
     pub fn take_of(&mut self, pid: i32) -> Option<bool> {
         if !self.take_one() {
             return None;
@@ -108,8 +108,8 @@ fn victim(line: &str) -> Option<i32> {
     rest.split_once("Killed process ")?.1.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The file with the counter of a process with these groups, and what it is: in both versions of control groups a line of
-/// one file.
+/// The file with the counter of a process with these groups, and what it is: in both versions of control groups a line
+/// of one file.
 fn file_of(groups: &str, root: &Path) -> Option<(PathBuf, u64)> {
     let file = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);

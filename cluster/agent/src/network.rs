@@ -56,8 +56,8 @@ pub struct HostLanes {
     pub attached: Box<dyn std::any::Any>,
 }
 
-/// Makes lanes towards hosts at these addresses, for these ports, with the filter attached so; what it answers otherwise is
-/// why there are none.
+/// Makes lanes towards hosts at these addresses, for these ports, with the filter attached so; what it answers
+/// otherwise is why there are none.
 pub type MakeLanes = fn(&[IpAddr], &[u16], XdpMode) -> Result<HostLanes, String>;
 
 /// Addresses of the other hosts of a job.
@@ -66,8 +66,8 @@ pub fn addresses_of_others(map: &JobMap) -> Vec<IpAddr> {
     map.hosts.iter().flat_map(|host| &host.addresses).filter(|address| !own.contains(address)).copied().collect()
 }
 
-/// All ranks of a job on this host, which reach each other as those of several hosts do. Ranks of one host find each other
-/// on the loopback interface, so the map has no address.
+/// All ranks of a job on this host, which reach each other as those of several hosts do. Ranks of one host find each
+/// other on the loopback interface, so the map has no address.
 pub fn here(job: &mut Job, size: usize) -> Result<Here, LaunchError> {
     let mut here = Here::all(size);
     let mut ranks = Vec::new();

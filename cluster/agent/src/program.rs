@@ -52,7 +52,8 @@ pub fn find(program: &Program) -> Result<PathBuf, ProgramError> {
     check(&path).map(|()| path)
 }
 
-/// Whether the ranks of a program that needs these libraries are to have a PMIx server. One of Open MPI's that runs alone needs none.
+/// Whether the ranks of a program that needs these libraries are to have a PMIx server. One of Open MPI's that runs
+/// alone needs none.
 ///
 /// # Errors
 /// It needs one, and that is switched off.

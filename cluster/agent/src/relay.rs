@@ -1,11 +1,11 @@
 //! One end of the link between launcher and agent: frames on one side, descriptors on the other.
 //!
-//! What a rank has as pipes and a socket to its agent, the launcher has once more as pipes and a socket to this relay. So
-//! neither the launcher's poll loop nor the keeper sees that a host lies between; only the frames for them
+//! What a rank has as pipes and a socket to its agent, the launcher has once more as pipes and a socket to this relay.
+//! So neither the launcher's poll loop nor the keeper sees that a host lies between; only the frames for them
 //! ([`Relay::poll_frame`]) are told apart. Both ends run this same code.
 //!
-//! Memory is bounded: bytes of a stream are sent only against credit, which the other end gives when it has written what
-//! came before; nothing is read from a stream while much waits to be sent.
+//! Memory is bounded: bytes of a stream are sent only against credit, which the other end gives when it has written
+//! what came before; nothing is read from a stream while much waits to be sent.
 
 use crate::sys;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -131,8 +131,8 @@ impl Relay {
         }
     }
 
-    /// The next frame that is not of a stream. All bytes of streams that came before it have been passed on, and none of
-    /// those that came after it: it may be what makes the streams.
+    /// The next frame that is not of a stream. All bytes of streams that came before it have been passed on, and none
+    /// of those that came after it: it may be what makes the streams.
     pub fn poll_frame(&mut self) -> Option<Frame> {
         self.take_frames();
         self.received.take()
@@ -202,8 +202,8 @@ impl Relay {
         self.carried().next().is_some()
     }
 
-    /// Whether anything may still come of launch commands at the other end. Where all has come, some of it may still wait
-    /// for room here ([`Relay::carries`]).
+    /// Whether anything may still come of launch commands at the other end. Where all has come, some of it may still
+    /// wait for room here ([`Relay::carries`]).
     pub fn awaits_carried(&self) -> bool {
         self.carried().any(|writing| !writing.ended)
     }

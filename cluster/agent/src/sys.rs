@@ -365,8 +365,8 @@ pub fn has_capabilities(path: &std::path::Path) -> bool {
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
-/// Where the first bytes stand from there on that somebody has written into this memory. Where the kernel does not know,
-/// all may have been written.
+/// Where the first bytes stand from there on that somebody has written into this memory. Where the kernel does not
+/// know, all may have been written.
 pub fn next_data(memory: RawFd, from: u64) -> u64 {
     // SAFETY: no memory is passed.
     match unsafe { system_call!(libc::SYS_lseek, memory, from, libc::SEEK_DATA) } {
@@ -425,8 +425,8 @@ pub enum Apart {
     Session,
 }
 
-/// Starts `command`, on this core if one is given. The kernel kills it when we are gone: whoever else would have is then
-/// gone, too.
+/// Starts `command`, on this core if one is given. The kernel kills it when we are gone: whoever else would have is
+/// then gone, too.
 pub fn spawn(command: &mut std::process::Command, apart: Apart, core: Option<Core>) -> io::Result<u32> {
     let us = std::process::id() as i32;
     let die_with_us = move || {

@@ -1,7 +1,7 @@
 //! Memory in which the launchers of all jobs that one command starts tell what their jobs have used.
 //!
-//! The command's process tree inherits an address: whose descriptor of the memory it is, which one, and a number that is
-//! in the memory's name. A launcher on this host opens it by `/proc`, whoever has closed descriptors in between, and
+//! The command's process tree inherits an address: whose descriptor of the memory it is, which one, and a number that
+//! is in the memory's name. A launcher on this host opens it by `/proc`, whoever has closed descriptors in between, and
 //! appends one line, in one write. What stands there is a claim of this user's own programs.
 
 use std::ffi::CString;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The variable that tells a rank what is best on its machine.
 pub const VARIABLE: &str = "WEFT_MACHINE";
 
-/// Counts how the file, and what ranks are told, was changed: what an earlier build has written may mean something else.
+/// Counts how the file, and what ranks are told, was changed: what an earlier build has written may mean something
+/// else.
 const FORMAT: u32 = 1;
 
 /// Of the measuring ranks' processors, others may have used so much meanwhile.

@@ -1,14 +1,15 @@
-//! Where a program has failed: from its core, or from the memory of a process that stands still, to the names of functions.
+//! Where a program has failed: from its core, or from the memory of a process that stands still, to the names of
+//! functions.
 //!
-//! A core says the registers of each thread, the files that were mapped, and the memory that was not in files ([`core`]).
-//! [`unwind`] goes from frame to frame by the tables that compilers write for exceptions (`.eh_frame`), which nearly every
-//! program has. [`module`] names an address: by the lines of debug information where there is any, by the symbol table
-//! else, and by the file otherwise.
+//! A core says the registers of each thread, the files that were mapped, and the memory that was not in files
+//! ([`core`]). [`unwind`] goes from frame to frame by the tables that compilers write for exceptions (`.eh_frame`),
+//! which nearly every program has. [`module`] names an address: by the lines of debug information where there is any,
+//! by the symbol table else, and by the file otherwise.
 //!
 //! Everything that is read is a claim: a core may be cut off or nonsense, and the files that it names may be others by
-//! now. Then the list is shorter, or names less. Frames are at most [`FRAMES_MAX`], and what is read of a file is bounded.
-//! It still works on memory in the order of the program's debug information, so a process that must live does this in a
-//! child of its own, with limits.
+//! now. Then the list is shorter, or names less. Frames are at most [`FRAMES_MAX`], and what is read of a file is
+//! bounded. It still works on memory in the order of the program's debug information, so a process that must live does
+//! this in a child of its own, with limits.
 //!
 //! Not here: finding the core of a rank (weft-agent). No program of users loads this.
 //!

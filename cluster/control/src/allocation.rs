@@ -1,7 +1,8 @@
-//! Hosts and slots that a batch system has given to the job which we are started in: Slurm, PBS (Torque, PBS Pro) or LSF.
+//! Hosts and slots that a batch system has given to the job which we are started in: Slurm, PBS (Torque, PBS Pro) or
+//! LSF.
 //!
-//! What it has to say stands in variables, and for some in a file that a variable names; both are handed in by functions.
-//! Names are claims: each must be one that [`crate::hosts`] takes.
+//! What it has to say stands in variables, and for some in a file that a variable names; both are handed in by
+//! functions. Names are claims: each must be one that [`crate::hosts`] takes.
 //!
 //! Deliberately not there: the further components of a heterogeneous job of Slurm, and asking a batch system anything.
 //!
@@ -50,11 +51,11 @@ impl std::fmt::Display for BatchSystem {
 }
 
 impl BatchSystem {
-    /// The command that starts an agent on a host of the allocation; none where that is `ssh`, as elsewhere. `pbsdsh` of
-    /// PBS passes on no standard input, which an agent needs.
+    /// The command that starts an agent on a host of the allocation; none where that is `ssh`, as elsewhere. `pbsdsh`
+    /// of PBS passes on no standard input, which an agent needs.
     ///
-    /// Slurm's step takes nothing from other steps (`--overlap`) and binds nothing: what ranks get the agent decides. By
-    /// default Slurm passes on whole lines only, and frames are none.
+    /// Slurm's step takes nothing from other steps (`--overlap`) and binds nothing: what ranks get the agent decides.
+    /// By default Slurm passes on whole lines only, and frames are none.
     pub fn launch(self) -> Option<&'static str> {
         match self {
             Self::Slurm => Some(

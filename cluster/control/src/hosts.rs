@@ -243,8 +243,8 @@ impl std::str::FromStr for Launch {
     }
 }
 
-/// For so many hosts that are started as a tree, whose agent starts that of each: nobody's, the launcher does. The launcher
-/// and each of those that it starts have about as many to start.
+/// For so many hosts that are started as a tree, whose agent starts that of each: nobody's, the launcher does. The
+/// launcher and each of those that it starts have about as many to start.
 pub fn parents(hosts: usize) -> Vec<Option<usize>> {
     let groups = (1..).find(|side| side * side >= hosts).unwrap_or(1);
     let first = |group: usize| group * hosts / groups;

@@ -1,12 +1,13 @@
-//! What the ranks of a job have written lately: a ring in memory that the launcher has and the daemon of its host reads.
+//! What the ranks of a job have written lately: a ring in memory that the launcher has and the daemon of its host
+//! reads.
 //!
-//! The head has four numbers of 8 bytes: what this is, the bytes of the ring, and two positions, of the oldest piece and
-//! behind the last. Positions count all bytes since the job began; where a position lies in the ring is its rest by the
-//! ring's length. A piece is the rank, its length with the stream in the highest bit, and its bytes.
+//! The head has four numbers of 8 bytes: what this is, the bytes of the ring, and two positions, of the oldest piece
+//! and behind the last. Positions count all bytes since the job began; where a position lies in the ring is its rest by
+//! the ring's length. A piece is the rank, its length with the stream in the highest bit, and its bytes.
 //!
-//! The launcher writes in an order ([`LogRing::add`]) that lets who reads at the same time see what is whole: the oldest
-//! position moves on before bytes are written over, and the last one after they are there. So one who reads head, ring and
-//! head again drops what lies before the second head's oldest position ([`LogHead::keep`]).
+//! The launcher writes in an order ([`LogRing::add`]) that lets who reads at the same time see what is whole: the
+//! oldest position moves on before bytes are written over, and the last one after they are there. So one who reads
+//! head, ring and head again drops what lies before the second head's oldest position ([`LogHead::keep`]).
 //!
 //! What is read is a claim of the user's process.
 //!
@@ -128,8 +129,8 @@ impl LogHead {
         [place(at, first), place(0, rest)].into_iter().filter(|(_, length)| *length > 0).collect()
     }
 
-    /// Drops of what was read from position `from` on what may have been written over meanwhile, as this head, read later,
-    /// says; answers where the rest begins.
+    /// Drops of what was read from position `from` on what may have been written over meanwhile, as this head, read
+    /// later, says; answers where the rest begins.
     pub fn keep(&self, from: u64, bytes: &mut Vec<u8>) -> u64 {
         let gone = self.oldest.saturating_sub(from).min(bytes.len() as u64);
         bytes.drain(..gone as usize);

@@ -105,8 +105,8 @@ impl JobState {
         Self { ranks, hosts, failures, held, ending: false, ended_by_us: 0, keeps_going: false, lost }
     }
 
-    /// Where a rank is lost (killed, or ended without `MPI_Finalize`), the others go on. Then a lost rank is a failure of
-    /// the job only if no rank ends well.
+    /// Where a rank is lost (killed, or ended without `MPI_Finalize`), the others go on. Then a lost rank is a failure
+    /// of the job only if no rank ends well.
     pub fn keep_going(&mut self) {
         self.keeps_going = true;
     }
@@ -145,8 +145,9 @@ impl JobState {
         self.ranks[rank].mpi = Mpi::Finalised;
     }
 
-    /// The rank called `MPI_Abort`, after it has `lost` another one: it may see that before we are told of that one's end,
-    /// which is the cause then. Who is lost in a job that was spawned may have been ended for the loss of one of ours.
+    /// The rank called `MPI_Abort`, after it has `lost` another one: it may see that before we are told of that one's
+    /// end, which is the cause then. Who is lost in a job that was spawned may have been ended for the loss of one of
+    /// ours.
     pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str, lost: Option<Lost>) -> Decision {
         let cause = Cause::Aborted { code, message: message.to_owned(), interface: self.ranks[rank].interface };
         match lost.filter(|lost| !self.ending && !self.keeps_going && self.may_be_told(*lost, rank)) {

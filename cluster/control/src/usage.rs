@@ -3,8 +3,8 @@
 /// In the place of a member: processes of which nobody knows whose they were.
 pub const NOBODY: u32 = u32::MAX;
 
-/// Time and memory of a process with all that it had started and waited for. Of a rank there may be more than one: those
-/// that it has left behind come later, and are added.
+/// Time and memory of a process with all that it had started and waited for. Of a rank there may be more than one:
+/// those that it has left behind come later, and are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankUsage {
     /// From the start to the end; 0 for processes that it has left behind.

@@ -1,8 +1,8 @@
 //! Which members are alive: datagrams between daemons, by the machine of `weft-membership`.
 //!
 //! Each datagram is sealed with a key that is made of the cluster's, and a nonce drawn at random (XChaCha20-Poly1305):
-//! 24 bytes of nonce, then sealed the number of the sender (8 bytes, lowest first) and what the machine says. What cannot
-//! be opened is dropped.
+//! 24 bytes of nonce, then sealed the number of the sender (8 bytes, lowest first) and what the machine says. What
+//! cannot be opened is dropped.
 
 use crate::seal::Secret;
 use anyhow::{Context, Result};

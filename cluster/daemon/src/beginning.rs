@@ -1,7 +1,7 @@
 //! What a daemon begins with: its database, the member that it is, and its records.
 //!
-//! A database that is broken when the daemon begins is no reason to leave its host without one: the last good one stands in
-//! the records, and is found there by the file's path.
+//! A database that is broken when the daemon begins is no reason to leave its host without one: the last good one
+//! stands in the records, and is found there by the file's path.
 
 use crate::file::DATABASE;
 use crate::records::Records;

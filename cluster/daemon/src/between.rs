@@ -1,8 +1,8 @@
 //! What daemons say to each other, and the connections over which they do.
 //!
 //! A daemon that asks another one connects to it, and keeps the connection: each direction has its own. On it are calls
-//! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks are.
-//! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
+//! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks
+//! are. Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
 
 use crate::orders::HeldSlots;
 use crate::report::HostReport;

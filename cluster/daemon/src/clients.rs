@@ -1,6 +1,6 @@
-//! The socket that clients of this host come to. Its name is in no file system, so nothing stays behind; who began first
-//! has it. A daemon that systemd starts is handed the socket instead (`sd_listen_fds(3)`): then no user can have taken the
-//! name before, and who asks while a daemon begins again is served when it has.
+//! The socket that clients of this host come to. Its name is in no file system, so nothing stays behind; who began
+//! first has it. A daemon that systemd starts is handed the socket instead (`sd_listen_fds(3)`): then no user can have
+//! taken the name before, and who asks while a daemon begins again is served when it has.
 
 use anyhow::{Context, Result, ensure};
 use rustix::io::{FdFlags, fcntl_setfd};

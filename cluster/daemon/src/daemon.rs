@@ -1,5 +1,5 @@
-//! What the daemon knows. What it does stands in the files that are named after it: a server's part in `server`, jobs in
-//! `jobs`, other daemons in `reach` and `calls`, clients in `local`.
+//! What the daemon knows. What it does stands in the files that are named after it: a server's part in `server`, jobs
+//! in `jobs`, other daemons in `reach` and `calls`, clients in `local`.
 //!
 //! Everything runs in one thread; a task for each connection and each call takes turns with the others where it waits.
 //! Nothing is borrowed across such a point.

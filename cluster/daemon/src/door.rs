@@ -1,10 +1,10 @@
 //! The door: how a job of another host enters this one, or one of this host another.
 //!
-//! The daemon of a host gives a ticket for each job that it lets in ([`Tickets`]). Who shows it connects to the daemon's
-//! port and gets a process of its own, the *door* ([`serve`]), which is the user's from its beginning and starts one
-//! command for it, the agent. On the side of the launcher [`enter`] is what a launch command is: its standard input and
-//! output are the agent's. Both ends of the way are processes of the job, so daemons may end under it. A host that is silent
-//! for [`SILENCE`] is given up by both.
+//! The daemon of a host gives a ticket for each job that it lets in ([`Tickets`]). Who shows it connects to the
+//! daemon's port and gets a process of its own, the *door* ([`serve`]), which is the user's from its beginning and
+//! starts one command for it, the agent. On the side of the launcher [`enter`] is what a launch command is: its
+//! standard input and output are the agent's. Both ends of the way are processes of the job, so daemons may end under
+//! it. A host that is silent for [`SILENCE`] is given up by both.
 
 use crate::launcher::run_first;
 use crate::log;
@@ -272,8 +272,8 @@ async fn end(writer: &mut SealedWriter, code: i32) -> Result<()> {
     Ok(())
 }
 
-/// What a launch command is in a cluster with daemons: starts `words` on a host of a job, and is that command. Answers its
-/// exit code.
+/// What a launch command is in a cluster with daemons: starts `words` on a host of a job, and is that command. Answers
+/// its exit code.
 ///
 /// # Errors
 /// The daemons do not let it in, or the host is lost.

@@ -47,8 +47,8 @@ pub fn uids_of(pid: i32) -> Option<Vec<u32>> {
     line.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-/// Has the kernel run a process, and what it will start, before all others as soon as it can (`SCHED_FIFO`), with a priority
-/// from 1 on.
+/// Has the kernel run a process, and what it will start, before all others as soon as it can (`SCHED_FIFO`), with a
+/// priority from 1 on.
 ///
 /// # Errors
 /// The kernel does not permit it.

@@ -1,8 +1,8 @@
 //! What the ranks of jobs have written lately, for who asks ([`crate::ring`]).
 //!
-//! The launcher has it in memory without a name, which is found among its descriptors: nothing of a job goes through the
-//! daemon, one that begins under running jobs finds it like the one before, and it stays readable when the launcher is
-//! killed. When a job is over, the last of it is kept with the record.
+//! The launcher has it in memory without a name, which is found among its descriptors: nothing of a job goes through
+//! the daemon, one that begins under running jobs finds it like the one before, and it stays readable when the launcher
+//! is killed. When a job is over, the last of it is kept with the record.
 
 use crate::between::Asker;
 use crate::daemon::Daemon;

@@ -1,14 +1,15 @@
 //! `weftd`, the daemon of a cluster: one on each member.
 //!
 //! It lets the jobs of the cluster in ([`door`]), knows which jobs its host has started ([`home`]), which members are
-//! alive ([`alive`]) and what has run ([`records`]), says how its host is ([`report`]), and, where the database names it
-//! as a server, decides which job gets which slots ([`server`], [`orders`]). Clients of its host talk to it by a local socket ([`local`]), other daemons by sealed
-//! connections ([`between`], [`seal`]).
+//! alive ([`alive`]) and what has run ([`records`]), says how its host is ([`report`]), and, where the database names
+//! it as a server, decides which job gets which slots ([`server`], [`orders`]). Clients of its host talk to it by a
+//! local socket ([`local`]), other daemons by sealed connections ([`between`], [`seal`]).
 //!
 //! What holds:
 //! - Nothing of a job goes through a daemon once the job runs. Daemons end and begin under running jobs.
 //! - The member that has a job's launcher is the one that knows of the job; what servers know is what members say.
-//! - Who asks is what the kernel of his host says of him. A daemon of one user serves that user; only root's acts for others.
+//! - Who asks is what the kernel of his host says of him. A daemon of one user serves that user; only root's acts for
+//!   others.
 //! - No client can make it wait for another: a task waits, never the daemon.
 //!
 //! Not here: starting ranks and caring for them (weft-agent), and the file that says what a cluster is (weft-database).
@@ -70,7 +71,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use weft_database::Cluster;
 use weft_requests::{JobName, client};
 
-/// Looks after one host of a cluster: lets jobs in, counts slots, keeps records. `weft cluster start` starts it everywhere.
+/// Looks after one host of a cluster: lets jobs in, counts slots, keeps records. `weft cluster start` starts it
+/// everywhere.
 #[derive(Parser)]
 #[command(name = "weftd", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct DaemonArguments {
@@ -100,7 +102,8 @@ struct ServeArguments {
     /// Have no terminal, which whoever starts it may have
     #[arg(long, hide = true)]
     detach: bool,
-    /// Where the page for browsers is served [default: this host alone, 127.0.0.1, on the port after that of the cluster, 7338]
+    /// Where the page for browsers is served [default: this host alone, 127.0.0.1, on the port after that of the
+    /// cluster, 7338]
     #[arg(long, value_name = "ADDRESS:PORT")]
     page: Option<SocketAddr>,
     /// What others than this host must show to see the page: a file with one word, which only its owner can read

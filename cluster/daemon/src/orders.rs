@@ -1,11 +1,11 @@
 //! Which job gets which slots, and which waits: what a server decides. Pure.
 //!
 //! Jobs are served in the order in which they asked. One that does not fit holds back all that want members of its
-//! partition, but for those that say how long they take and end before it could begin (backfill): that is known when the
-//! jobs that run have said how long they take. What is reserved for others counts as taken ([`KeptSlots`]).
+//! partition, but for those that say how long they take and end before it could begin (backfill): that is known when
+//! the jobs that run have said how long they take. What is reserved for others counts as taken ([`KeptSlots`]).
 //!
-//! A server does not own what it knows. Each member tells again and again which jobs it has started ([`Orders::heed`]), so
-//! one that takes over knows soon what is used. A grant is held until its member has told of it and later does not.
+//! A server does not own what it knows. Each member tells again and again which jobs it has started ([`Orders::heed`]),
+//! so one that takes over knows soon what is used. A grant is held until its member has told of it and later does not.
 
 use crate::reserved::KeptSlots;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! What ranks wait for, and what they have sent: read from their status pages, as `weft ps` does it, when somebody looks.
+//! What ranks wait for, and what they have sent: read from their status pages, as `weft ps` does it, when somebody
+//! looks.
 //!
 //! A daemon of root reads the ranks of all users, another one those of its own. What stands in a page is a claim of its
 //! user's program, so it counts for jobs of that user alone.

@@ -1,7 +1,8 @@
 //! What reservations leave to a job. Pure.
 //!
-//! Slots of a reservation that its users do not use already are kept from everybody else, from its begin to its end. A job
-//! that would still run when it begins does not get them either; one that does not say how long it takes never ends here.
+//! Slots of a reservation that its users do not use already are kept from everybody else, from its begin to its end. A
+//! job that would still run when it begins does not get them either; one that does not say how long it takes never ends
+//! here.
 
 use std::collections::HashMap;
 use weft_database::Reservation;
@@ -36,8 +37,8 @@ impl<'a> KeptSlots<'a> {
         all.filter(move |(one, _)| !one.is_for(self.user) && one.is_between(from, until))
     }
 
-    /// Free slots of a member that a job of the user may not have which runs between these moments: the most that are kept
-    /// at any of them.
+    /// Free slots of a member that a job of the user may not have which runs between these moments: the most that are
+    /// kept at any of them.
     pub fn on(&self, member: &str, from: u64, until: u64) -> usize {
         let begins = self.of_others(from, until).map(|(one, _)| one.from.max(from));
         let kept = |at: u64| -> usize {

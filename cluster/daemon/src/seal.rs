@@ -2,8 +2,8 @@
 //!
 //! The Noise protocol (`NNpsk0`, revision 34) does it: the secret is the cluster's key between daemons, and that of a
 //! ticket where a job enters a host. Keys are new for each connection, so what was recorded stays unreadable when the
-//! secret is known later. Before the handshake the one who connects says in the open what it wants ([`Preamble`]), and the
-//! handshake covers that.
+//! secret is known later. Before the handshake the one who connects says in the open what it wants ([`Preamble`]), and
+//! the handshake covers that.
 //!
 //! On the wire, after the preamble: records of two bytes for the length, highest first, and so many sealed bytes.
 

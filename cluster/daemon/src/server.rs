@@ -29,7 +29,8 @@ impl Daemon {
         }
     }
 
-    /// The server that orders jobs: the first that lives. One that nobody has heard yet may still come, at the beginning.
+    /// The server that orders jobs: the first that lives. One that nobody has heard yet may still come, at the
+    /// beginning.
     pub fn server_in_charge(&self) -> Option<String> {
         let is_new = self.begun.elapsed() < LISTENS;
         let may_be = |server: &&String| match self.alive.standing(server).0 {

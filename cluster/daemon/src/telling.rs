@@ -1,7 +1,7 @@
 //! What members tell the servers: everything when something has changed, and otherwise, now and then, that nothing has.
 //!
-//! A server that begins, or was silent, has to be told everything. That is seen at the connection to it, which breaks when
-//! it ends, and by those who watch who is alive; and one that has heard nothing before says so.
+//! A server that begins, or was silent, has to be told everything. That is seen at the connection to it, which breaks
+//! when it ends, and by those who watch who is alive; and one that has heard nothing before says so.
 
 use crate::between::{Errand, Response};
 use crate::daemon::Daemon;

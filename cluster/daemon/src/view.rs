@@ -18,8 +18,8 @@ const LOOKED_AT: Duration = Duration::from_secs(3600);
 const FRESH: Duration = Duration::from_secs(3);
 
 impl Daemon {
-    /// What the page shows: what the server in charge has said last, which is asked for more; or, of itself, what this one
-    /// knows without asking. Only who looks makes daemons read what ranks do.
+    /// What the page shows: what the server in charge has said last, which is asked for more; or, of itself, what this
+    /// one knows without asking. Only who looks makes daemons read what ranks do.
     pub fn page_view(self: &Rc<Self>, is_looked_at: bool) -> ClusterView {
         let (glance, is_in_charge) = (&self.glance, self.is_in_charge());
         let is_within = |at: &Cell<Option<Instant>>, time| at.get().is_some_and(|at| at.elapsed() < time);

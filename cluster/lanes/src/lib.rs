@@ -1,14 +1,15 @@
 //! The rendezvous' half of connections between hosts by lanes: the *guardian*.
 //!
-//! It calls the rendezvous of other hosts about the ends that programs here have shown, proves the way by the lanes, tells
-//! the programs, and then looks after their connections while they do not: it repeats, acknowledges, and finishes what a
-//! program has left that closed or was killed. The kernel's end of a connection is held back until the other host knows
-//! everything.
+//! It calls the rendezvous of other hosts about the ends that programs here have shown, proves the way by the lanes,
+//! tells the programs, and then looks after their connections while they do not: it repeats, acknowledges, and finishes
+//! what a program has left that closed or was killed. The kernel's end of a connection is held back until the other
+//! host knows everything.
 //!
 //! The programs' half is in `weft_fabric::stream`. Nothing of this here is in what programs load.
 //!
 //! It runs in the rendezvous process only, in one thread. What is decided stands in `meetings` and `stage`, pure; bytes
-//! are moved by `weft_device`'s gateways. The rendezvous knows only [`Guardian`], so that it can be tested with another one.
+//! are moved by `weft_device`'s gateways. The rendezvous knows only [`Guardian`], so that it can be tested with another
+//! one.
 //!
 //! What holds:
 //! - nothing without a valid tag is answered, and of what has one only what a program here has shown;

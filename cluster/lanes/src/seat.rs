@@ -1,7 +1,7 @@
 //! A lane with all that goes with it, and the connections of the process that has it.
 //!
-//! Lane, gateway, arena and slots stay together for as long as the rendezvous runs, and go from one process to the next:
-//! what a lane keeps between two uses stands in the gateway.
+//! Lane, gateway, arena and slots stay together for as long as the rendezvous runs, and go from one process to the
+//! next: what a lane keeps between two uses stands in the gateway.
 
 use super::meetings::{EndOwner, Ends, Met};
 use super::slots::LaneSlots;
@@ -99,8 +99,8 @@ impl Seat {
         &self.sockets.receiver
     }
 
-    /// Whether what comes is awaited: while a program looks, it takes that by itself; and a lane that has failed is readable
-    /// for ever.
+    /// Whether what comes is awaited: while a program looks, it takes that by itself; and a lane that has failed is
+    /// readable for ever.
     pub fn awaits(&self) -> bool {
         let comes = self.shared.as_ref().is_some_and(|shared| !shared.gateway.lane().is_faulty());
         comes
@@ -232,7 +232,8 @@ impl Seat {
         }
     }
 
-    /// The process lives on, and hears nothing any more. True if it has the gateway, with which it drives what it knows of.
+    /// The process lives on, and hears nothing any more. True if it has the gateway, with which it drives what it knows
+    /// of.
     pub fn fall_silent(&mut self, now_ns: u64) -> bool {
         let Some(shared) = &self.shared else { return false };
         let is_unused = |(slot, connection): (&u32, &SeatConnection)| {
@@ -281,8 +282,8 @@ impl Seat {
         }
     }
 
-    /// Says that we are there, repeats and acknowledges; where the way is not proven, shows it. Answers whether that is to
-    /// be done again soon: a program that sees to its lane leaves little to us.
+    /// Says that we are there, repeats and acknowledges; where the way is not proven, shows it. Answers whether that is
+    /// to be done again soon: a program that sees to its lane leaves little to us.
     pub fn tick(&mut self, address: impl Fn(&DatagramPeer, u16) -> Option<std::net::SocketAddr>) -> bool {
         let Some(shared) = &self.shared else { return false };
         shared.gateway.beat(kernel::now());
@@ -370,8 +371,8 @@ impl Seat {
         Some(connection.shown.ends)
     }
 
-    /// Whether the next process may have it: its own is gone, or has never heard of it, and nothing is left but questions
-    /// of other hosts, which are about other slots than the next process gets.
+    /// Whether the next process may have it: its own is gone, or has never heard of it, and nothing is left but
+    /// questions of other hosts, which are about other slots than the next process gets.
     pub fn vacate(&mut self) -> bool {
         let lingers = self.connections.values().all(|connection| connection.stage.is_lingering());
         let has_landed = self.slots.used() > self.connections.len();

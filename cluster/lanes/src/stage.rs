@@ -86,7 +86,8 @@ impl ConnectionStage {
         }
     }
 
-    /// What to do now. A connection that is told of, or given up, says so itself: the state has changed with the answer.
+    /// What to do now. A connection that is told of, or given up, says so itself: the state has changed with the
+    /// answer.
     pub fn step(&mut self, facts: &ConnectionFacts, now_ns: u64) -> Act {
         if facts.is_settled || facts.progress != self.progress {
             self.silent_ns = None;

@@ -43,8 +43,8 @@ impl Drop for Anchor {
 
 /// Gives the memory of a slot back that nobody uses any more.
 pub fn forget_rings(arena: &Arena, slot: u32) {
-    // SAFETY: the program has given its place back, has ended, or has never had it, and the gateway believes nothing of the
-    // slot any more.
+    // SAFETY: the program has given its place back, has ended, or has never had it, and the gateway believes nothing of
+    // the slot any more.
     unsafe { arena.forget_rings(slot) };
 }
 

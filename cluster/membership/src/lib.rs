@@ -12,9 +12,9 @@
 //! So the silence of a host is known to all within 3.8 s and some steps, and a host that freezes for two seconds is not
 //! noticed.
 //!
-//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`MembershipView::leave`]); and a later
-//! incarnation proves the death of the earlier one. Nothing is final but the end of an incarnation: a member that was
-//! suspect is alive as soon as it is heard, and one that was taken for dead comes back with the next incarnation by
+//! Silence proves nothing. *Dead* is only what is proven: the daemon said goodbye ([`MembershipView::leave`]); and a
+//! later incarnation proves the death of the earlier one. Nothing is final but the end of an incarnation: a member that
+//! was suspect is alive as soon as it is heard, and one that was taken for dead comes back with the next incarnation by
 //! itself.
 //!
 //! The caller's loop, here with a network that brings everything at once:

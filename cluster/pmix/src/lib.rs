@@ -6,14 +6,14 @@
 //! programs want PMIx, and nowhere else. It passes on what the library wants of its host, and gives it the answers
 //! ([`weft_cluster::pmix`] is what is said); it decides nothing.
 //!
-//! Invariants: when the other end of its socket is closed it removes what ranks have left, as they had asked the library
-//! to, and ends; who started it does not wait long for that. An upcall of the library takes a number, is passed on, and
-//! returns; it waits for nobody but the reader of the socket.
+//! Invariants: when the other end of its socket is closed it removes what ranks have left, as they had asked the
+//! library to, and ends; who started it does not wait long for that. An upcall of the library takes a number, is passed
+//! on, and returns; it waits for nobody but the reader of the socket.
 //!
 //! The library listens at a port of the loopback interface, and takes the user and group of who connects from what that
-//! one says of itself (`psec/native`, in every version since 4). So a user of the host is kept out by what is not known to
-//! all: the name of the job has a random part. Who connects as a tool needs no name, and cannot be refused (4.2 and 5.0
-//! crash then); it gets no upcall through.
+//! one says of itself (`psec/native`, in every version since 4). So a user of the host is kept out by what is not known
+//! to all: the name of the job has a random part. Who connects as a tool needs no name, and cannot be refused (4.2 and
+//! 5.0 crash then); it gets no upcall through.
 //!
 //! Not here: who starts and ends it, and what fences mean between hosts (launcher).
 //!
@@ -57,8 +57,8 @@ impl PmixJob {
     }
 }
 
-/// Serves until the other end of the socket is closed. The process must have one thread only, and nobody else may use its
-/// environment. The first library is used that can be loaded. Answers the exit code.
+/// Serves until the other end of the socket is closed. The process must have one thread only, and nobody else may use
+/// its environment. The first library is used that can be loaded. Answers the exit code.
 pub fn serve(socket: UnixStream, job: &PmixJob, libraries: &[OsString]) -> i32 {
     let Ok(writer) = socket.try_clone() else { return 1 };
     library::clean_environment();

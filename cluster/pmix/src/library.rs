@@ -27,8 +27,8 @@ struct PmixArray {
     array: *const PmixEntry,
 }
 
-/// `pmix_server_module_t`: functions of ours, in the order of the standard. The library copies as much of it as it knows,
-/// which grows with its version.
+/// `pmix_server_module_t`: functions of ours, in the order of the standard. The library copies as much of it as it
+/// knows, which grows with its version.
 pub type PmixModule = [*const c_void; 64];
 
 pub type WhenDone = unsafe extern "C" fn(c_int, *mut c_void);

@@ -1,5 +1,5 @@
-//! What the library wants of its host. Its thread calls these functions; each passes on what is wanted, and returns. The
-//! answers come by the socket ([`answer`]).
+//! What the library wants of its host. Its thread calls these functions; each passes on what is wanted, and returns.
+//! The answers come by the socket ([`answer`]).
 
 use crate::library::{PmixFound, PmixModule, PmixServerLibrary, texts};
 use std::collections::HashMap;

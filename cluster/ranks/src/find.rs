@@ -19,8 +19,8 @@ pub struct FoundJob {
 }
 
 impl FoundJob {
-    /// The memory of a job of our own: who lives is known, and no process is asked what it has mapped, which one that is
-    /// stuck in the kernel might never answer.
+    /// The memory of a job of our own: who lives is known, and no process is asked what it has mapped, which one that
+    /// is stuck in the kernel might never answer.
     ///
     /// # Errors
     /// The system does not say what file this is.
@@ -29,7 +29,8 @@ impl FoundJob {
         Ok(Self { identity: (data.dev(), data.ino()), user: data.uid(), holders: Vec::new(), is_own: true, file })
     }
 
-    /// Whether a process has this memory: as a descriptor, or only mapped, since some programs close what they do not know.
+    /// Whether a process has this memory: as a descriptor, or only mapped, since some programs close what they do not
+    /// know.
     pub fn is_held_by(&self, pid: u32) -> bool {
         self.holders.contains(&pid)
             || fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| self.is_in(&maps))

@@ -54,8 +54,8 @@ impl Cpu {
     }
 }
 
-/// Nanoseconds since the machine was switched on, on the clock in which ranks tell since when they are blocked. Read from
-/// the kernel's text, so exact to 10 ms.
+/// Nanoseconds since the machine was switched on, on the clock in which ranks tell since when they are blocked. Read
+/// from the kernel's text, so exact to 10 ms.
 pub fn uptime_ns() -> u64 {
     let text = read_to_string("/proc/uptime").unwrap_or_default();
     let seconds = text.split(' ').next().and_then(|seconds| seconds.parse::<f64>().ok());

@@ -64,7 +64,8 @@ pub struct LoadView {
     pub cores: usize,
     /// Processes that run or could, averaged over a minute.
     pub load: f64,
-    /// The share of the last ten seconds in which somebody waited for a processor, in percent, where the kernel says it.
+    /// The share of the last ten seconds in which somebody waited for a processor, in percent, where the kernel says
+    /// it.
     pub pressure: Option<f64>,
     pub memory_bytes: u64,
     pub free_bytes: u64,
@@ -186,8 +187,8 @@ pub struct RankView {
     pub sent: u64,
 }
 
-/// What one member has sent to another. Ranks count what they send, not to whom: of a job on more than two members it is
-/// counted as sent to all others alike.
+/// What one member has sent to another. Ranks count what they send, not to whom: of a job on more than two members it
+/// is counted as sent to all others alike.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     pub from: String,

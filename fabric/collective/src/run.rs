@@ -82,7 +82,8 @@ pub trait RankRoute: Send + Sync {
 
 /// A loop over `count` elements: left operand, right operand, result. The result may be one of the operands.
 ///
-/// Safety: all three are valid for `count` elements of the type that the kernel was chosen for; alignment does not matter.
+/// Safety: all three are valid for `count` elements of the type that the kernel was chosen for; alignment does not
+/// matter.
 pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// `into = left op into` over a number of elements.
@@ -179,8 +180,8 @@ pub struct CollectiveRun<I = RequestId> {
     pending: Vec<PendingMessage<I>>,
     scratch: ScratchMemory,
     failure: Option<RunFailure>,
-    /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what we
-    /// send has a wrong length on purpose, so that those who would take it for good see it too.
+    /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what
+    /// we send has a wrong length on purpose, so that those who would take it for good see it too.
     misfit: bool,
 }
 
@@ -268,8 +269,8 @@ impl<I: Copy> CollectiveRun<I> {
         if self.all_complete(net) { RunTurn::Done } else { RunTurn::Blocked }
     }
 
-    /// A member is lost, or the communicator revoked: nothing more is begun. All members do so, each when it learns of it.
-    /// What is under way ends first, since it has the program's buffers.
+    /// A member is lost, or the communicator revoked: nothing more is begun. All members do so, each when it learns of
+    /// it. What is under way ends first, since it has the program's buffers.
     #[cold]
     fn stop(&mut self, fault: Fault) {
         self.next = self.job.schedule.steps.len();
@@ -295,7 +296,8 @@ impl<I: Copy> CollectiveRun<I> {
         };
         let envelope = Envelope { context: self.job.context, tag: self.job.tag, source: self.job.source };
         let (data, bytes) = if self.misfit { another_length(bytes) } else { (data, bytes) };
-        // SAFETY: `CollectiveRun::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
+        // SAFETY: `CollectiveRun::new` promises the user's buffers; scratch and packed bytes live in this run until it
+        // is done.
         let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
         self.pending.extend(id.map(|id| PendingMessage { id, receives: false, bytes, packed, target: None }));
     }
@@ -365,8 +367,8 @@ impl<I: Copy> CollectiveRun<I> {
         if schedule.size(from) != schedule.size(to) && (flat_from.is_none() || flat_to.is_none()) {
             return self.copy_common(from, to, bytes);
         }
-        // SAFETY: both views lie in memory promised by `CollectiveRun::new` or in scratch. The builders never copy between
-        // views that overlap, except flat ones, which may.
+        // SAFETY: both views lie in memory promised by `CollectiveRun::new` or in scratch. The builders never copy
+        // between views that overlap, except flat ones, which may.
         unsafe {
             match (flat_from, flat_to) {
                 (Some(flat_from), Some(flat_to)) => {

@@ -186,8 +186,8 @@ impl Schedule {
         }
     }
 
-    /// Appends what rank `me` does in an operation of `members` only, which `build` makes as if these were all ranks, in
-    /// this order. Nothing if it is none of them.
+    /// Appends what rank `me` does in an operation of `members` only, which `build` makes as if these were all ranks,
+    /// in this order. Nothing if it is none of them.
     pub fn among(&mut self, members: &[u32], me: u32, build: impl FnOnce(&mut Self, Party)) {
         let Some(place) = members.iter().position(|member| *member == me) else { return };
         let first = self.steps.len();

@@ -3,9 +3,9 @@
 //! `cargo run --release -p weft-fabric --example placements [ROUNDS]`
 //!
 //! A client sends requests of 8 bytes, one after the other, to a server whose handler replies. The server waits in its
-//! monitor, or computes; then without a thread it polls after each stretch of work, which it must not forget. A line for
-//! each case: how long a reply takes for the client, and how long a stretch takes the server while requests come, as
-//! multiples of what it takes alone.
+//! monitor, or computes; then without a thread it polls after each stretch of work, which it must not forget. A line
+//! for each case: how long a reply takes for the client, and how long a stretch takes the server while requests come,
+//! as multiples of what it takes alone.
 
 use std::hint::black_box;
 use std::sync::Arc;

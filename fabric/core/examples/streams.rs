@@ -1,7 +1,7 @@
 //! Round trips and bytes per second between two processes over a stream, beside the same over kernel TCP.
 //!
-//! Run: `weft rendezvous --ensure`, then `cargo run --release -p weft-fabric --example streams`. Binds the two processes
-//! to the first two cores that they may use, and spins. Prints medians of eleven runs.
+//! Run: `weft rendezvous --ensure`, then `cargo run --release -p weft-fabric --example streams`. Binds the two
+//! processes to the first two cores that they may use, and spins. Prints medians of eleven runs.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

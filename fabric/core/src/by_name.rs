@@ -1,9 +1,9 @@
-//! A program that is started by its own name, with `WEFT_PARTITION` or `WEFT_RANKS` in the environment, becomes `weft run`
-//! of itself before its `main` begins. It keeps its process, so shells see it as one program: `time` counts its ranks,
-//! `&`, Ctrl-Z and `kill` work on it.
+//! A program that is started by its own name, with `WEFT_PARTITION` or `WEFT_RANKS` in the environment, becomes
+//! `weft run` of itself before its `main` begins. It keeps its process, so shells see it as one program: `time` counts
+//! its ranks, `&`, Ctrl-Z and `kill` work on it.
 //!
-//! Ranks, and what they start, are left alone: they know their job (`WEFT_JOB`). So are programs of other launchers. Where
-//! a library is loaded after `main` has begun, by Python's import, what the program has done before would be done
+//! Ranks, and what they start, are left alone: they know their job (`WEFT_JOB`). So are programs of other launchers.
+//! Where a library is loaded after `main` has begun, by Python's import, what the program has done before would be done
 //! again: there a line says what to type.
 //!
 //! Test: `cargo test -p weft-tests --test cluster`.
@@ -38,8 +38,8 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Whether the library came with the program, or is in it: what is opened later is not found from the program's own place
-/// when its constructors run.
+/// Whether the library came with the program, or is in it: what is opened later is not found from the program's own
+/// place when its constructors run.
 fn came_with_program(name: &CStr, at: *const ()) -> bool {
     // SAFETY: opens what is open for as long as the process lives, and asks for an address.
     let found = unsafe {

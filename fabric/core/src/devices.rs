@@ -47,7 +47,8 @@ pub(crate) struct Devices {
     me: u32,
     /// More than the segment; `None` where all ranks are its members, under their own numbers.
     net: Option<Box<Net>>,
-    /// Without a network: rung in the doorbell's place, by others of the segment, where this process sleeps on descriptors.
+    /// Without a network: rung in the doorbell's place, by others of the segment, where this process sleeps on
+    /// descriptors.
     bell: Option<OwnBell>,
 }
 
@@ -173,8 +174,8 @@ impl Devices {
         }
     }
 
-    /// What leads to `to`, for a message of `length` bytes. A connection that would be better for it, and does not reach the
-    /// rank yet, is asked to.
+    /// What leads to `to`, for a message of `length` bytes. A connection that would be better for it, and does not
+    /// reach the rank yet, is asked to.
     #[inline]
     pub fn road(&mut self, to: u32, length: usize) -> Road {
         match &mut self.net {
@@ -189,8 +190,8 @@ impl Devices {
         net.tcp.has_tail(to) || net.unmet.has_tail(to)
     }
 
-    /// Whether the connection carries long messages to `to`, as the way to everything or besides another one. Where it could
-    /// and does not reach the rank yet, it is asked to.
+    /// Whether the connection carries long messages to `to`, as the way to everything or besides another one. Where it
+    /// could and does not reach the rank yet, it is asked to.
     #[inline]
     pub fn has_long_way(&mut self, to: u32) -> bool {
         self.net.as_mut().is_some_and(|net| net.reaches_by_stream(to))
@@ -211,9 +212,9 @@ impl Devices {
         }
     }
 
-    /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet takes.
-    /// It is matched where it was posted, among those of both devices. Its receiver may owe a word about it, of this
-    /// number.
+    /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet
+    /// takes. It is matched where it was posted, among those of both devices. Its receiver may owe a word about it, of
+    /// this number.
     ///
     /// # Safety
     /// As [`Device::post_bulk`].
@@ -288,7 +289,8 @@ impl Devices {
         }
     }
 
-    /// Whether a rank has taken its leave, also if it was given up later; `None` for one that shares memory with us alone.
+    /// Whether a rank has taken its leave, also if it was given up later; `None` for one that shares memory with us
+    /// alone.
     pub fn took_leave(&self, rank: u32) -> Option<bool> {
         if let Some(member) = self.member_of(rank) {
             return Some(self.segment().state(member) == MemberState::Left);

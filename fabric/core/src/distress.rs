@@ -1,11 +1,12 @@
-//! A process of a job that a signal is about to end says so to the keeper of its host, and waits a moment for it to look.
+//! A process of a job that a signal is about to end says so to the keeper of its host, and waits a moment for it to
+//! look.
 //!
-//! Without a core that is the only time at which anybody can see where it stands. Nothing is done here but that: no stack is
-//! walked and no memory asked for, since both may be broken. When the keeper has looked, or does not, the process ends as it
-//! would have: by the same signal, with the core that it would have left.
+//! Without a core that is the only time at which anybody can see where it stands. Nothing is done here but that: no
+//! stack is walked and no memory asked for, since both may be broken. When the keeper has looked, or does not, the
+//! process ends as it would have: by the same signal, with the core that it would have left.
 //!
-//! All is well: nothing happens, after a few system calls when the library is loaded. A program that handles these signals
-//! itself, before or after, is left to do so. Programs that no launcher has started are left alone.
+//! All is well: nothing happens, after a few system calls when the library is loaded. A program that handles these
+//! signals itself, before or after, is left to do so. Programs that no launcher has started are left alone.
 //!
 //! Test: `cargo test -p weft-tests --test faults`.
 
@@ -21,7 +22,8 @@ const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGF
 /// How long the keeper may take, in looks at the word that it changes.
 const LOOKS: u32 = 600;
 const LOOK: Duration = Duration::from_millis(5);
-/// For handlers of the first thread: its own stack may be what has overflowed. The kernel stores all registers there, too.
+/// For handlers of the first thread: its own stack may be what has overflowed. The kernel stores all registers there,
+/// too.
 const STACK_BYTES: usize = 64 << 10;
 
 static SOCKET_NAME: OnceLock<Vec<u8>> = OnceLock::new();

@@ -1,8 +1,8 @@
 //! Doors: where processes of other jobs introduce themselves.
 //!
-//! A door is a listener with a name that says where it is and holds its key. Who knows the name may come in: both sides prove
-//! that they know the key, and then say pieces of bytes to each other, whatever they mean. Nothing here waits; who holds a
-//! [`Talk`] asks it again and again.
+//! A door is a listener with a name that says where it is and holds its key. Who knows the name may come in: both sides
+//! prove that they know the key, and then say pieces of bytes to each other, whatever they mean. Nothing here waits;
+//! who holds a [`Talk`] asks it again and again.
 //!
 //! ```text
 //! who comes                 who has the door
@@ -149,8 +149,8 @@ impl Door {
         None
     }
 
-    /// Whether somebody stands outside who could not be let in when [`Self::poll_visitor`] was last called. The descriptor is
-    /// readable all the time then.
+    /// Whether somebody stands outside who could not be let in when [`Self::poll_visitor`] was last called. The
+    /// descriptor is readable all the time then.
     pub fn refuses(&self) -> bool {
         self.refuses
     }

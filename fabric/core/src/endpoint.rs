@@ -55,8 +55,8 @@ impl Endpoint {
         Self::join_as(InterfaceName::Native, &[])
     }
 
-    /// Joins as this interface, of which a process has one, beside others. `changes`: settings, named by their environment
-    /// variables, that are not what the environment says.
+    /// Joins as this interface, of which a process has one, beside others. `changes`: settings, named by their
+    /// environment variables, that are not what the environment says.
     ///
     /// Interfaces of a process are opened one after the other. Between hosts all ranks of the job open one together.
     pub fn join_as(interface: InterfaceName, changes: &[(&'static str, String)]) -> Result<Self, JoinError> {
@@ -188,8 +188,8 @@ impl Endpoint {
         sent
     }
 
-    /// As [`Self::try_send`], where more sends may follow before anything is waited for: to another host, short messages
-    /// that follow each other closely then travel together.
+    /// As [`Self::try_send`], where more sends may follow before anything is waited for: to another host, short
+    /// messages that follow each other closely then travel together.
     ///
     /// # Safety
     /// As [`Self::try_send`].
@@ -242,8 +242,8 @@ impl Endpoint {
         request
     }
 
-    /// What a receive answered at once leaves at once: if it is complete by that, nobody need come back for long, and the
-    /// sender waits.
+    /// What a receive answered at once leaves at once: if it is complete by that, nobody need come back for long, and
+    /// the sender waits.
     #[inline]
     fn answer(&mut self) {
         if self.switch.port.has_backlog() {
@@ -361,8 +361,8 @@ impl Endpoint {
         self.switch.port.attachable(peer.0).map(|pid| Attach { pid })
     }
 
-    /// What `peer` says that it has at a place; `None` where that does not lead to memory of this kind, or copying between
-    /// processes is not allowed here.
+    /// What `peer` says that it has at a place; `None` where that does not lead to memory of this kind, or copying
+    /// between processes is not allowed here.
     pub fn see(&mut self, peer: Peer, place: ShownPlace, bytes: usize) -> Option<ShownMemory> {
         self.switch.port.see(peer.0, place, bytes as u64)
     }

@@ -1,7 +1,7 @@
 //! What happens inside the fabric, for tools of this process that have asked to hear of it.
 //!
-//! Who asks says which kinds ([`hear`]). While nobody has asked for a kind, an event of it costs one look at a word that
-//! nobody writes, and there is no such look where a short message meets the receive that waits for it.
+//! Who asks says which kinds ([`hear`]). While nobody has asked for a kind, an event of it costs one look at a word
+//! that nobody writes, and there is no such look where a short message meets the receive that waits for it.
 
 use crate::api::Outcome;
 use std::sync::OnceLock;

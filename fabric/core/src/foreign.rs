@@ -1,7 +1,8 @@
 //! Processes of other jobs become peers while the endpoint runs.
 //!
-//! Who is to be reached tells its [`Card`], by whatever way, and is then a [`Peer`] like those of the job: the next number
-//! after all that there are. Numbers of such peers are this process's own; what is equal everywhere is the [`PeerIdentity`].
+//! Who is to be reached tells its [`Card`], by whatever way, and is then a [`Peer`] like those of the job: the next
+//! number after all that there are. Numbers of such peers are this process's own; what is equal everywhere is the
+//! [`PeerIdentity`].
 
 use crate::api::Peer;
 use crate::devices::ForeignOpening;

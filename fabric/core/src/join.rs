@@ -1,8 +1,9 @@
 //! Start-up: how a process finds its job.
 //!
 //! 1. `WEFT_SEGMENT` names an inherited descriptor: our launcher made the segment, and no message is needed to join.
-//!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start. Where the
-//!    job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others reach us, as `WEFT_UDP_SOCKET` is for datagrams.
+//!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start. Where
+//!    the job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others
+//!    reach us, as `WEFT_UDP_SOCKET` is for datagrams.
 //! 2. `PMI_FD` alone: a launcher of somebody else that speaks PMI-1. The ranks [`meet`](meeting): the lowest one makes
 //!    the segment and hands it to the others.
 //! 3. `PMIX_NAMESPACE` alone: one that speaks PMIx ([`pmix`]), whose library is loaded then. All else is as with PMI-1.
@@ -257,8 +258,8 @@ fn join_first(start: StartedBy, interface: InterfaceName) -> Result<Joined, Join
     Ok(Joined { across, job, world, membership, ..Joined::plain(section, member) })
 }
 
-/// Settings are mostly wrong for all ranks alike, and rank 0 says so. The others meet it in a barrier, where the end of the
-/// job finds them; if rank 0 comes there it has nothing to complain about, and they speak for themselves.
+/// Settings are mostly wrong for all ranks alike, and rank 0 says so. The others meet it in a barrier, where the end of
+/// the job finds them; if rank 0 comes there it has nothing to complain about, and they speak for themselves.
 fn leave_it_to_rank_0(start: Option<&StartedBy>) {
     // Our own launcher has looked at the settings, and rank 0 comes to no barrier under it.
     let Some(&StartedBy::Manager { descriptor, rank, .. }) = start else { return };

@@ -5,14 +5,14 @@
 //! - [`active`] messages call handlers of other endpoints ([`Endpoint::register_handler`]).
 //! - [`Monitor`] holds the endpoint together with the interface's own state, gives exclusive access to both, and is
 //!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
-//! - Several interfaces may be open in one process, each with an endpoint of its own ([`Endpoint::join_as`]); a thread that
-//!   waits in one of them moves those that were lent ([`Monitor::lend`]).
+//! - Several interfaces may be open in one process, each with an endpoint of its own ([`Endpoint::join_as`]); a thread
+//!   that waits in one of them moves those that were lent ([`Monitor::lend`]).
 //! - [`stream`] moves the bytes of connections beside their kernel sockets, for code in programs that know nothing of
 //!   it. It shares nothing with the endpoint.
 //! - [`datagram`] does so for datagrams.
 //! - [`shared`] hands out memory that members of a group use by agreement.
-//! - [`foreign`] makes processes of other jobs peers while the endpoint runs, [`door`] is where they introduce themselves,
-//!   and [`spawn`] starts such jobs.
+//! - [`foreign`] makes processes of other jobs peers while the endpoint runs, [`door`] is where they introduce
+//!   themselves, and [`spawn`] starts such jobs.
 //! - [`region`] is memory of any size for the same, and copies into the memory of a process of this host.
 //! - [`events`] tells tools of what happens inside.
 //!
@@ -25,8 +25,8 @@
 //! - A sender that cannot proceed receives meanwhile.
 //! - A wake-up is never lost, and never sent to someone who is awake.
 //!
-//! Test: `cargo test -p weft-fabric` (messages on every path, random traffic against an oracle, rogues, waiting, what the
-//! kernel is asked for).
+//! Test: `cargo test -p weft-fabric` (messages on every path, random traffic against an oracle, rogues, waiting, what
+//! the kernel is asked for).
 
 pub mod active;
 mod api;

@@ -46,15 +46,15 @@ pub trait Driven {
     /// Work that calls user code is handed back, to be run outside.
     fn advance(&mut self) -> Option<Outside>;
 
-    /// Called where a pass moved nothing: by [`Monitor::poll`], and by a thread that waits before it `sleeps`. What is too
-    /// rare to be looked at in every pass has its place here. True if anything changed.
+    /// Called where a pass moved nothing: by [`Monitor::poll`], and by a thread that waits before it `sleeps`. What is
+    /// too rare to be looked at in every pass has its place here. True if anything changed.
     fn idle(&mut self, sleeps: bool) -> bool {
         let _ = sleeps;
         false
     }
 
-    /// Whether a thread waits or polls, which takes what comes: asked by the one that delivers. `None`: it is not known, and
-    /// guessed from who comes in.
+    /// Whether a thread waits or polls, which takes what comes: asked by the one that delivers. `None`: it is not
+    /// known, and guessed from who comes in.
     fn is_awaited() -> Option<bool> {
         None
     }
@@ -101,8 +101,8 @@ pub struct Monitor<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is reached only through `MonitorGuard`; with threads the lock makes it exclusive, without them the opener
-// has promised that one thread at a time uses the monitor.
+// SAFETY: the value is reached only through `MonitorGuard`; with threads the lock makes it exclusive, without them the
+// opener has promised that one thread at a time uses the monitor.
 unsafe impl<T: Send> Sync for Monitor<T> {}
 
 impl<T: Driven> Monitor<T> {

@@ -2,13 +2,13 @@
 //!
 //! - *Spin* while a core is surely ours: as long as waits have been worth it lately, at most `spin_ns`.
 //! - *Hand over* (`sched_yield` between polls) where the core is shared from the first poll on, else after spinning.
-//! - *Sleep* on the doorbell after `yield_ns` of that, or instead of it where work of others wants the cores: a core that
-//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
+//! - *Sleep* on the doorbell after `yield_ns` of that, or instead of it where work of others wants the cores: a core
+//!   that is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
 //!
-//! A core is shared where ranks of this job on this host outnumber the cores that they may use (bound ranks: those on the
-//! same core) or what their control group may keep busy ([`kernel::quota`]). Ranks of other jobs, and of this one on what is
-//! another host only by name (a container), are not counted anywhere; they are seen by what handing over costs
-//! ([`strangers`]). What else is runnable on the machine is asked of the kernel now and then.
+//! A core is shared where ranks of this job on this host outnumber the cores that they may use (bound ranks: those on
+//! the same core) or what their control group may keep busy ([`kernel::quota`]). Ranks of other jobs, and of this one
+//! on what is another host only by name (a container), are not counted anywhere; they are seen by what handing over
+//! costs ([`strangers`]). What else is runnable on the machine is asked of the kernel now and then.
 //!
 //! Spinning lasts at most 50 microseconds (`WEFT_SPIN_US`), less when waits have lately lasted longer. Handing over
 //! lasts a millisecond (`WEFT_YIELD_US`); where ranks of the job share the core it begins after three polls, and after
@@ -49,8 +49,8 @@ impl Default for Bounds {
 
 /// Polls between two looks at the clock while spinning.
 const POLLS_PER_LOOK: u32 = 128;
-/// Polls before the core is handed over where ranks of this job want it: few, for most of what is awaited there comes from
-/// ranks that cannot run while we poll.
+/// Polls before the core is handed over where ranks of this job want it: few, for most of what is awaited there comes
+/// from ranks that cannot run while we poll.
 const POLLS_BEFORE_YIELD: u32 = 3;
 /// How many waits a look at who sleeps holds for when it found no room: it takes a line from every rank.
 const WAITS_WITHOUT_ROOM: u32 = 16;
@@ -58,8 +58,8 @@ const WAITS_WITHOUT_ROOM: u32 = 16;
 const LEAST_SPIN_NS: u64 = 2_000;
 /// A core that comes back after more than this went to somebody who computes, not to ranks that poll and hand it on.
 const LATE_NS: u64 = 500_000;
-/// For how many waits a core that came back late is not handed over: at first, and at most, after it came back late each
-/// time it was tried again.
+/// For how many waits a core that came back late is not handed over: at first, and at most, after it came back late
+/// each time it was tried again.
 const WAITS_AFTER_LATE: [u32; 2] = [4, 256];
 /// After so much that moved it is looked whether any stranger wants the core.
 const MOVES_ALONE: u32 = 256;
@@ -132,7 +132,8 @@ pub struct Policy {
     quota: Option<u32>,
     /// Ranks of this job want more cores than there are.
     shared: bool,
-    /// So does work of others: handing the core to it may cost whole time slices, while a sleeper that is woken runs soon.
+    /// So does work of others: handing the core to it may cost whole time slices, while a sleeper that is woken runs
+    /// soon.
     crowded: bool,
     looked_ns: u64,
     /// Polls before the first look at the clock.
@@ -141,7 +142,8 @@ pub struct Policy {
     spin_ns: u64,
     /// Waits that begin before the next look at who sleeps.
     waits_to_look: u32,
-    /// For how many waits the core was not handed over when it had last come back late; less, each time it is soon back.
+    /// For how many waits the core was not handed over when it had last come back late; less, each time it is soon
+    /// back.
     late: u32,
     /// Those of them that are still to come.
     waits_to_hand_over: u32,
@@ -237,7 +239,8 @@ impl Policy {
         lies_down
     }
 
-    /// Whether the first turn of a wait is timed: among ranks of this job now and then, and where cores have come back late.
+    /// Whether the first turn of a wait is timed: among ranks of this job now and then, and where cores have come back
+    /// late.
     fn times_first_turn(&self) -> bool {
         !self.shared || self.late > 0 || self.waits_to_look == WAITS_WITHOUT_ROOM
     }

@@ -1,13 +1,13 @@
 //! Several interfaces in one process: how the libraries that each embed this code find each other.
 //!
-//! The first interface of a process joins the job, consumes the variables that the launcher has set, and leaves the *process
-//! table* where the others find it: a page of memory with a name of its own among the mappings of the process
-//! ([`page`]). So neither symbols nor the way in which a library was loaded matter, a program that is executed finds none,
-//! and a forked copy finds that it is another process's. The others take their place in the job from there, each with an
-//! endpoint and a section of the segment for itself.
+//! The first interface of a process joins the job, consumes the variables that the launcher has set, and leaves the
+//! *process table* where the others find it: a page of memory with a name of its own among the mappings of the process
+//! ([`page`]). So neither symbols nor the way in which a library was loaded matter, a program that is executed finds
+//! none, and a forked copy finds that it is another process's. The others take their place in the job from there, each
+//! with an endpoint and a section of the segment for itself.
 //!
-//! The table is a C structure with a version. What stands in its head never changes, so that a library of another version
-//! is refused by name. Functions in it are those of the library that has put them there, which stays loaded.
+//! The table is a C structure with a version. What stands in its head never changes, so that a library of another
+//! version is refused by name. Functions in it are those of the library that has put them there, which stays loaded.
 //!
 //! [`company`] is what a waiting thread does for the other interfaces.
 

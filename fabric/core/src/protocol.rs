@@ -3,8 +3,8 @@
 //! A protocol beside [`crate::port`] is a file, which implements [`Protocol`], and a line in the list of
 //! [`crate::switch`]. Its packets have the kind [`Kind::Other`](weft_wire::cell::Kind::Other), and name it by their
 //! context. They arrive whole and in the order of posting, each peer's for itself, but have no place among messages:
-//! the fabric may bring them before or after what the same peer has sent by another protocol. A bulk payload may be cut:
-//! its later parts have the same header, and no control words.
+//! the fabric may bring them before or after what the same peer has sent by another protocol. A bulk payload may be
+//! cut: its later parts have the same header, and no control words.
 
 use crate::api::{Fault, Peer};
 use crate::devices::Devices;

@@ -1,8 +1,8 @@
 //! Memory of other processes of this host: regions that several of them map, and copies straight into one's memory.
 //!
 //! A [`Region`] is made by one process, which tells the others its [`Region::ticket`]; each of them opens it by that.
-//! No name and no privilege is needed for it: the kernel shows a process's descriptors to processes of the same user. Where
-//! it does not (other process namespaces), opening is an error, and whoever wanted a region goes another way.
+//! No name and no privilege is needed for it: the kernel shows a process's descriptors to processes of the same user.
+//! Where it does not (other process namespaces), opening is an error, and whoever wanted a region goes another way.
 //!
 //! What a ticket says is a claim: it leads to memory of our kind, with the token that its maker wrote, or is refused.
 
@@ -30,8 +30,8 @@ pub struct Ticket {
 }
 
 impl Region {
-    /// A new region of `bytes`. More than the machine could hold is an error here; the pages of a long one come with their
-    /// first touch.
+    /// A new region of `bytes`. More than the machine could hold is an error here; the pages of a long one come with
+    /// their first touch.
     pub fn create(bytes: usize) -> io::Result<Self> {
         let whole = bytes.checked_add(PAGE_BYTES).filter(|whole| *whole <= isize::MAX as usize);
         let whole = whole.ok_or_else(|| io::Error::other(format!("{bytes} bytes are more than there can be")))?;
@@ -144,7 +144,8 @@ impl Attach {
     }
 }
 
-/// Whether an error says that the other process's memory is closed to us, rather than that there is none at the address.
+/// Whether an error says that the other process's memory is closed to us, rather than that there is none at the
+/// address.
 pub fn is_refusal(error: &io::Error) -> bool {
     !matches!(error.raw_os_error(), Some(libc::EFAULT))
 }

@@ -16,8 +16,8 @@ impl SharedBlocks {
         Self { segment }
     }
 
-    /// Takes `count` blocks in a row for a group whose members will all learn the index; `None` if there are no more, or
-    /// no memory for them, which is said once.
+    /// Takes `count` blocks in a row for a group whose members will all learn the index; `None` if there are no more,
+    /// or no memory for them, which is said once.
     pub fn take(&self, count: usize) -> Option<usize> {
         match self.segment.take_blocks(count) {
             Ok(first) => Some(first),
@@ -30,8 +30,8 @@ impl SharedBlocks {
         }
     }
 
-    /// Gives back what [`Self::take`] has handed out, once no member uses it any more. Its first word may be overwritten;
-    /// it is zero again when the blocks are taken.
+    /// Gives back what [`Self::take`] has handed out, once no member uses it any more. Its first word may be
+    /// overwritten; it is zero again when the blocks are taken.
     pub fn give(&self, first: usize, count: usize) {
         if self.open(first, count).is_some() {
             self.segment.give_blocks(first, count);

@@ -1,7 +1,7 @@
 //! Starting other jobs out of this one, and finding those who have started this one.
 //!
-//! Whoever spawns opens a door and has a launcher started, which gets its order there. In a job of our own launcher that one
-//! starts the other, waits for it and ends it with itself; a process that nobody has launched starts it alone.
+//! Whoever spawns opens a door and has a launcher started, which gets its order there. In a job of our own launcher
+//! that one starts the other, waits for it and ends it with itself; a process that nobody has launched starts it alone.
 
 use crate::api::Peer;
 use crate::door::Door;

@@ -113,8 +113,8 @@ impl DerefMut for PageCounters {
     }
 }
 
-/// The counters as a tool in this process reads them: what the page says, without the endpoint's help. Some are brought up
-/// to date there only now and then (see [`Counters`]).
+/// The counters as a tool in this process reads them: what the page says, without the endpoint's help. Some are brought
+/// up to date there only now and then (see [`Counters`]).
 pub struct CounterReader(StatusMemory);
 
 // SAFETY: it only loads whole words atomically from memory that lives as long as the page it keeps.

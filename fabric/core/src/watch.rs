@@ -1,8 +1,8 @@
 //! Whether what comes by the links ends a sleep.
 //!
-//! While the kernel watches a socket for somebody who may sleep on it, it notes each datagram that comes there, in the call
-//! of whoever sends it. So it watches only for those that sleep: who is awake looks for himself. Who sleeps in every wait
-//! stays watched, since to begin and to end it are system calls.
+//! While the kernel watches a socket for somebody who may sleep on it, it notes each datagram that comes there, in the
+//! call of whoever sends it. So it watches only for those that sleep: who is awake looks for himself. Who sleeps in
+//! every wait stays watched, since to begin and to end it are system calls.
 
 /// After so many looks that have found something without a sleep in between, sleeps are rare.
 const FINDS_AWAKE: u32 = 4;
@@ -16,8 +16,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Before a sleep. `begin` has the kernel watch, and answers whether it does: without it, there must be no sleep. What
-    /// has come before ends the sleep as well.
+    /// Before a sleep. `begin` has the kernel watch, and answers whether it does: without it, there must be no sleep.
+    /// What has come before ends the sleep as well.
     pub fn arm(&mut self, begin: impl FnOnce() -> bool) -> bool {
         self.on = self.on || begin();
         (self.armed, self.finds) = (self.on, 0);
@@ -43,8 +43,8 @@ impl Watch {
     }
 }
 
-/// Has all of these watched, or none of them: beside a half no sleep ends for what comes by the others, and yet the kernel
-/// notes what comes by it.
+/// Has all of these watched, or none of them: beside a half no sleep ends for what comes by the others, and yet the
+/// kernel notes what comes by it.
 pub fn begin_all<T>(all: impl Iterator<Item = T> + Clone, begin: impl Fn(T) -> bool, end: impl FnMut(T)) -> bool {
     let every = all.clone().all(begin);
     if !every {

@@ -159,7 +159,8 @@ fn sleepers_are_woken_by_the_network_and_by_shared_memory(devices: &'static str)
                     let me = world.enter().0.me().0;
                     let mut buffer = [0u8; 8];
                     for round in 0..ROUNDS {
-                        // Round the three, so that rank 1 is woken by its neighbour and rank 0 from afar, and back again.
+                        // Round the three, so that rank 1 is woken by its neighbour and rank 0 from afar, and back
+                        // again.
                         let (before, after) =
                             if round % 2 == 0 { ((me + 2) % 3, (me + 1) % 3) } else { ((me + 1) % 3, (me + 2) % 3) };
                         let data = round.to_le_bytes();

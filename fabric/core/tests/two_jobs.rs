@@ -148,7 +148,8 @@ fn nonsense_between_two_is_theirs_alone() {
             // Once the two have lost each other it is gone.
             let is_there = mappings().contains(&one);
             for _ in 0..if is_there { 50 } else { 0 } {
-                // Mailboxes and the pages before the bulk areas more often than the rest, and values that mean something.
+                // Mailboxes and the pages before the bulk areas more often than the rest, and values that mean
+                // something.
                 let pair = PAIRS_AT + (1 + random() as usize % 2) * PAIR_BYTES;
                 let at = match random() % 4 {
                     0 => random() as usize % PAIRS_AT,

@@ -1,7 +1,7 @@
 //! The loops that copy blocks between a program's buffer and packed bytes, either way.
 //!
-//! A loop is compiled for each way to copy a block (`CopiedBlock`), so that nothing is decided block by block. There are
-//! four: blocks at listed displacements, two levels of loops, the same in patches, and a column that is paced.
+//! A loop is compiled for each way to copy a block (`CopiedBlock`), so that nothing is decided block by block. There
+//! are four: blocks at listed displacements, two levels of loops, the same in patches, and a column that is paced.
 //!
 //! SAFETY invariant COPY, which every unsafe function here relies on: each block that the arguments describe is valid
 //! in the buffer and in the packed bytes, for reading on the side that is read and for writing on the other, and the

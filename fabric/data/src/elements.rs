@@ -33,7 +33,8 @@ impl Form {
         whole.checked_add(map.bytes_of(elements % map.elements)).and_then(|bytes| u64::try_from(bytes).ok())
     }
 
-    /// Calls `visit(scalar, displacement, count)` for every group of equal scalars side by side, in the order of the type map.
+    /// Calls `visit(scalar, displacement, count)` for every group of equal scalars side by side, in the order of the
+    /// type map.
     pub fn visit_scalars(&self, mut visit: impl FnMut(super::scalar::Scalar, i64, i64)) {
         self.map.visit(0, &mut visit);
     }

@@ -16,8 +16,8 @@ impl Form {
         self.map.external.checked_mul(count).and_then(|size| u64::try_from(size).ok())
     }
 
-    /// Writes `count` elements at `base` in external32 to the start of `out`. Answers the bytes written, or none (and nothing is
-    /// written) when `out` is too short.
+    /// Writes `count` elements at `base` in external32 to the start of `out`. Answers the bytes written, or none (and
+    /// nothing is written) when `out` is too short.
     ///
     /// # Safety
     /// `base` with this form and count describes readable memory.
@@ -28,8 +28,8 @@ impl Form {
         Some(size)
     }
 
-    /// Reads `count` elements in external32 from the start of `data` to `base`. Answers the bytes read, or none (and nothing is
-    /// changed) when `data` is too short.
+    /// Reads `count` elements in external32 from the start of `data` to `base`. Answers the bytes read, or none (and
+    /// nothing is changed) when `data` is too short.
     ///
     /// # Safety
     /// `base` with this form and count describes writable memory.
@@ -40,8 +40,8 @@ impl Form {
         Some(size)
     }
 
-    /// As [`Self::unpack_external`] for data that ends early: reads the scalars that are there whole, and answers how many bytes
-    /// of memory they make.
+    /// As [`Self::unpack_external`] for data that ends early: reads the scalars that are there whole, and answers how
+    /// many bytes of memory they make.
     ///
     /// # Safety
     /// As [`Self::unpack_external`].
@@ -137,7 +137,8 @@ fn extended_sign(scalar: Scalar, value: u128, external: usize) -> u128 {
 const FRACTION_BITS: u32 = 112;
 const EXPONENT_MASK: u128 = 0x7fff;
 
-/// The binary128 of an 80-bit float; exact. Both have 15 exponent bits with the same bias; the 80-bit one stores its leading 1.
+/// The binary128 of an 80-bit float; exact. Both have 15 exponent bits with the same bias; the 80-bit one stores its
+/// leading 1.
 fn quad_from_x87(bytes: [u8; 16]) -> u128 {
     let raw = u128::from_le_bytes(bytes);
     let mantissa = raw as u64;

@@ -15,11 +15,13 @@ pub struct Form {
     pub(crate) layout: Layout,
     /// First byte of data and the byte after the last; none without data.
     data: Option<Span>,
-    /// From the lowest lower to the highest upper bound of the members, with their padding; none without data. The standard speaks
-    /// of the data alone, which is the same unless a member lies where it is not aligned; there its padding counts, as in other
-    /// libraries, so that members of one extent do not stand out of the type that holds them.
+    /// From the lowest lower to the highest upper bound of the members, with their padding; none without data. The
+    /// standard speaks of the data alone, which is the same unless a member lies where it is not aligned; there its
+    /// padding counts, as in other libraries, so that members of one extent do not stand out of the type that holds
+    /// them.
     room: Option<Span>,
-    /// Bounds set by the program (resized, subarray, darray): then data outside does not move them, and no padding is added.
+    /// Bounds set by the program (resized, subarray, darray): then data outside does not move them, and no padding is
+    /// added.
     markers: Option<Span>,
     /// The bounds of the type (MPI 5.0, section 5.1.6): markers, or else those of the data with padding.
     bounds: Span,
@@ -144,7 +146,8 @@ impl Form {
         Self { markers, ..self.clone() }.bounded()
     }
 
-    /// Works out the bounds. Without markers the extent is rounded up to the alignment, as a C compiler does at the end of a struct.
+    /// Works out the bounds. Without markers the extent is rounded up to the alignment, as a C compiler does at the end
+    /// of a struct.
     fn bounded(mut self) -> Result<Self> {
         let (first, end) = self.room.unwrap_or((0, 0));
         let over = sub(end, first)?.rem_euclid(self.align);

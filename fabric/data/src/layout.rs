@@ -1,7 +1,7 @@
 //! Where the bytes of a datatype lie: a small tree of runs and loops in the order of the type map.
 //!
-//! Invariants: `size` is the sum of all runs; neighbours that touch are one run; an empty layout is `Empty` and occurs in no
-//! other node; `start` fields count the packed bytes before their part.
+//! Invariants: `size` is the sum of all runs; neighbours that touch are one run; an empty layout is `Empty` and occurs
+//! in no other node; `start` fields count the packed bytes before their part.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! Addresses are made with wrapping arithmetic, so that a null base with absolute displacements works like any other.
 //!
-//! SAFETY invariant WALK, which every unsafe function here relies on: the memory that `base`, the layout and the count describe is
-//! the caller's, valid for what the sink does with it, and the range lies within the packed size.
+//! SAFETY invariant WALK, which every unsafe function here relies on: the memory that `base`, the layout and the count
+//! describe is the caller's, valid for what the sink does with it, and the range lies within the packed size.
 
 use super::layout::{FEW, Layout, LayoutBlock, LayoutKind};
 

@@ -1,5 +1,5 @@
-//! What a lane costs beside polled UDP of the kernel, and what its filter costs the kernel's TCP: two hosts that are network
-//! namespaces with a cable between them, one thread on each, bound to cores 0 and 1. Needs root.
+//! What a lane costs beside polled UDP of the kernel, and what its filter costs the kernel's TCP: two hosts that are
+//! network namespaces with a cable between them, one thread on each, bound to cores 0 and 1. Needs root.
 //!
 //!     cargo run --release -p weft-device --features hosts --example lane_speed [lane]
 //!

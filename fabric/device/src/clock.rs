@@ -1,8 +1,8 @@
 //! The monotonic clock, read for the most part by the processor's counter, which takes less than half as long.
 //!
-//! The kernel's clock is asked every [`MOST_TICKS`], some 50 to 250 microseconds. In between time goes
-//! on by the counter, at the pace that the two have had in the last second. So whatever the counter does, be it another one
-//! on each core or one that begins anew, time is off by no more than such a span. It never goes back.
+//! The kernel's clock is asked every [`MOST_TICKS`], some 50 to 250 microseconds. In between time goes on by the
+//! counter, at the pace that the two have had in the last second. So whatever the counter does, be it another one on
+//! each core or one that begins anew, time is off by no more than such a span. It never goes back.
 
 use crate::sys::{now_ns, ticks};
 
@@ -14,8 +14,8 @@ const LEAST_NS: u64 = 2_000_000;
 const MOST_NS: u64 = 1_000_000_000;
 /// A pace that differs by more than one part of so many from what it was is measured anew.
 const STEADY: u64 = 8;
-/// The pace is nanoseconds of two to so many ticks, and a tick counts as one nanosecond at most: with a slower counter time goes
-/// by looks.
+/// The pace is nanoseconds of two to so many ticks, and a tick counts as one nanosecond at most: with a slower counter
+/// time goes by looks.
 const SHIFT: u32 = 32;
 
 /// The clock, for one reader at a time.
@@ -50,8 +50,8 @@ impl Clock {
     #[inline]
     pub fn at(&mut self, ticks: u64) -> u64 {
         self.tell(ticks, || {
-            // In this order: should somebody else have the core in between, time is late for a while. Were it early, it would
-            // have to stand still after, and round trips would take no time.
+            // In this order: should somebody else have the core in between, time is late for a while. Were it early, it
+            // would have to stand still after, and round trips would take no time.
             let now_ns = now_ns();
             (self::ticks(), now_ns)
         })

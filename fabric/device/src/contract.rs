@@ -8,8 +8,8 @@
 //! 2. *Order*: on ordered devices packets from one peer arrive in the order in which they were posted.
 //! 3. *Would block is an answer*: posting never waits. [`Posted::Full`] means "poll, then try again".
 //! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
-//! 5. *Bounded*: one `poll` handles a bounded number of packets. On devices of shared memory it makes no system call, on
-//!    others a bounded number, and in most polls none.
+//! 5. *Bounded*: one `poll` handles a bounded number of packets. On devices of shared memory it makes no system call,
+//!    on others a bounded number, and in most polls none.
 //! 6. *No lost wake-up*: after [`Device::arm`] answered true, a packet posted by anyone ends the sleep.
 //! 7. *Isolation*: whatever a peer writes, the worst that happens is [`PeerFault`] for that peer; after it, nothing
 //!    more arrives from the peer, and the others do not notice.
@@ -270,8 +270,8 @@ pub trait Sink {
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str>;
     fn handle_fault(&mut self, fault: PeerFault);
 
-    /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there is one. What
-    /// is received there is handed on as any other part.
+    /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there
+    /// is one. What is received there is handed on as any other part.
     fn room(&mut self, from: u32) -> Option<ReceiveRoom<'_>> {
         let _ = from;
         None

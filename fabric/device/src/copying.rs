@@ -1,9 +1,9 @@
 //! Copying around a weakness of processors.
 //!
-//! Zen 3 and its like copy long blocks with their instruction for that (`rep movsb`), which kernel and C library use where
-//! it is there, at 3 GB/s in the place of 50 and more where the destination lies 1 to 31 bytes further on in its page than
-//! the source does in its own. That is frequent: allocators put what is long 16 bytes behind the beginning of a page, and
-//! rings, and the kernel's pages of what arrives, begin at one.
+//! Zen 3 and its like copy long blocks with their instruction for that (`rep movsb`), which kernel and C library use
+//! where it is there, at 3 GB/s in the place of 50 and more where the destination lies 1 to 31 bytes further on in its
+//! page than the source does in its own. That is frequent: allocators put what is long 16 bytes behind the beginning of
+//! a page, and rings, and the kernel's pages of what arrives, begin at one.
 //!
 //! So copies of our own are made in short pieces there, the kernel is not asked for such copies, and a packet over TCP
 //! has a gap before its payload.
@@ -26,15 +26,15 @@ pub fn is_slow(from: usize, to: usize) -> bool {
     (1..NEAR_BYTES).contains(&(to.wrapping_sub(from) % PAGE_BYTES))
 }
 
-/// Whether the kernel would copy slowly from one address to the other: [`is_slow`], on a processor that has the weakness.
-/// Which that is, is tried once, and takes some ten microseconds.
+/// Whether the kernel would copy slowly from one address to the other: [`is_slow`], on a processor that has the
+/// weakness. Which that is, is tried once, and takes some ten microseconds.
 pub fn is_slow_for_the_kernel(from: usize, to: usize) -> bool {
     static WEAK: OnceLock<bool> = OnceLock::new();
     is_slow(from, to) && *WEAK.get_or_init(|| time_of_copies(NEAR_BYTES / 2) > 4 * time_of_copies(0))
 }
 
-/// How long the processor's instruction takes for two pages, so far ahead of their place, in ticks of the clock; the least of
-/// some tries.
+/// How long the processor's instruction takes for two pages, so far ahead of their place, in ticks of the clock; the
+/// least of some tries.
 fn time_of_copies(ahead: usize) -> u64 {
     let from = CopyBuffer::new(3 * PAGE_BYTES);
     let mut to = CopyBuffer::new(4 * PAGE_BYTES);

@@ -8,13 +8,14 @@
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
 //! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
-//! [`past_caches`] copies what need not stay in a cache, [`copying`] all else that is long, [`clock`] says what time it is.
+//! [`past_caches`] copies what need not stay in a cache, [`copying`] all else that is long, [`clock`] says what time it
+//! is.
 //!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
-//! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) with the futex behind it, and
-//!   [`TcpSleeper::sleep`](tcp::TcpSleeper::sleep).
-//!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
+//! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) with the futex behind it,
+//!   and [`TcpSleeper::sleep`](tcp::TcpSleeper::sleep). What waits for sockets or pipes ([`handover`], a few calls of
+//!   [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
 //! - System calls of the data path stand in [`sys`], in `tcp/socket`, `tcp/epoll`, `udp/socket`, `xdp/socket` and, for
@@ -23,8 +24,8 @@
 //!
 //! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).
 //!
-//! Test: `cargo test -p weft-device` (conformance on every device, properties, nonsense from a peer), `cargo xtask loom`
-//! (orderings).
+//! Test: `cargo test -p weft-device` (conformance on every device, properties, nonsense from a peer),
+//! `cargo xtask loom` (orderings).
 
 pub mod clock;
 mod contract;

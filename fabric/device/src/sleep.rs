@@ -21,8 +21,8 @@ struct WordWaiter {
     reserved: u32,
 }
 
-/// Sleeps while every word holds what is expected of it, at most for `limit`; of more than [`MOST`] words the first ones
-/// count. Wakes spuriously at times. False if the kernel does not know how.
+/// Sleeps while every word holds what is expected of it, at most for `limit`; of more than [`MOST`] words the first
+/// ones count. Wakes spuriously at times. False if the kernel does not know how.
 pub fn on_words(words: &[(&AtomicU32, u32)], limit: Option<Duration>) -> bool {
     let mut waiters = [WordWaiter::default(); MOST];
     for (waiter, (word, expected)) in waiters.iter_mut().zip(words) {
@@ -39,8 +39,8 @@ pub fn on_words(words: &[(&AtomicU32, u32)], limit: Option<Duration>) -> bool {
     !matches!(woken.map_err(refused), Err(Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)))
 }
 
-/// Sleeps until something can be read from one of the descriptors, at most for `limit`; of more than [`MOST`] the first ones
-/// count.
+/// Sleeps until something can be read from one of the descriptors, at most for `limit`; of more than [`MOST`] the first
+/// ones count.
 pub fn on_descriptors(descriptors: &[RawFd], limit: Option<Duration>) {
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
     polled.iter_mut().zip(descriptors).for_each(|(polled, descriptor)| polled.fd = *descriptor);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 pub use crate::kernel::{FileIdentity, now as now_ns, yield_core};
 
-/// A clock that is cheaper to read, for short spans that need not be exact: it has one to four ticks in a nanosecond, or
-/// on machines with a slow one fewer.
+/// A clock that is cheaper to read, for short spans that need not be exact: it has one to four ticks in a nanosecond,
+/// or on machines with a slow one fewer.
 #[inline]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -40,8 +40,8 @@ pub fn without_signals<R>(what: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Has this thread run soon when it is woken, also where its core computes: it asks for short turns, and timers that are not
-/// late. Kernels before 6.12 know no lengths of turns, and nothing changes there.
+/// Has this thread run soon when it is woken, also where its core computes: it asks for short turns, and timers that
+/// are not late. Kernels before 6.12 know no lengths of turns, and nothing changes there.
 pub fn take_short_turns() {
     const TURN_NS: u64 = 100_000;
     // SAFETY: numbers only, for which zeros are a value; they live across the calls.
@@ -56,7 +56,8 @@ pub fn take_short_turns() {
     }
 }
 
-/// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`] included.
+/// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`]
+/// included.
 pub fn involuntary_switches() -> u64 {
     // SAFETY: numbers only, for which zeros are a value; it lives across the call.
     unsafe {
@@ -224,7 +225,8 @@ pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
 }
 
 /// Whether this host has the address: only then a socket can have it, unless the site lets sockets have any
-/// (`ip_nonlocal_bind`). Then it must be the one by which this host talks to it, which a second one of an interface is not.
+/// (`ip_nonlocal_bind`). Then it must be the one by which this host talks to it, which a second one of an interface is
+/// not.
 pub fn is_own_address(address: std::net::IpAddr) -> bool {
     let taken = std::net::UdpSocket::bind((address, 0));
     let version = if address.is_ipv4() { "ipv4" } else { "ipv6" };

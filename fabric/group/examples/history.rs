@@ -1,8 +1,9 @@
-//! Every member sends messages, and writes which have been delivered, in their order: `weft run -n 4 history 1000 8 DIR`.
+//! Every member sends messages, and writes which have been delivered, in their order:
+//! `weft run -n 4 history 1000 8 DIR`.
 //!
-//! Its arguments: messages of each member, their bytes, and a folder, where each process writes a file of its rank: a line
-//! for each message, with its place, its origin, and which of its origin's it is; the last is `end`. Once all are members
-//! each process prints its number.
+//! Its arguments: messages of each member, their bytes, and a folder, where each process writes a file of its rank: a
+//! line for each message, with its place, its origin, and which of its origin's it is; the last is `end`. Once all are
+//! members each process prints its number.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

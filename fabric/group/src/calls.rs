@@ -35,7 +35,8 @@ pub trait GroupCalls {
     /// Leaves a group, and waits until it has.
     fn leave_group(&self, call: Call, group: GroupId);
 
-    /// Waits until all words have left, before the messenger is closed. Who has not left its groups has died for the others.
+    /// Waits until all words have left, before the messenger is closed. Who has not left its groups has died for the
+    /// others.
     fn close_groups(&self, call: Call);
 }
 

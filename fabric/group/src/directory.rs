@@ -1,7 +1,7 @@
 //! Which group has a name, and who lets others in: pure, without a network.
 //!
-//! The *registrar* is the lowest process that is not lost. It answers who looks for a name with a member of that group, or
-//! by having him create it. The first member of a view tells the registrar of it. One that becomes registrar because
+//! The *registrar* is the lowest process that is not lost. It answers who looks for a name with a member of that group,
+//! or by having him create it. The first member of a view tells the registrar of it. One that becomes registrar because
 //! others are lost asks all that are left, and answers when they have said which groups they are members of.
 
 use crate::member::{self, MEMBER_BYTES};
@@ -112,8 +112,8 @@ impl Directory {
         self.say(self.registrar(), DirectoryWord::Find { name: name.to_owned(), asker });
     }
 
-    /// The members have changed. Their first one says so; the others are asked by who becomes registrar, since the first
-    /// one may be among the dead.
+    /// The members have changed. Their first one says so; the others are asked by who becomes registrar, since the
+    /// first one may be among the dead.
     pub fn tell_members(&mut self, name: &str, number: u32, members: &[GroupMember]) {
         self.mine.insert(name.to_owned(), KnownGroup { number, members: members.to_vec() });
         if members.first().is_some_and(|first| member::peer(*first) == self.me) {

@@ -1,7 +1,7 @@
 //! Totally ordered groups by name: what members send is delivered to all of them in one order, whoever dies.
 //!
-//! [`OrderedGroups`] stands beside an endpoint, as the companion of a messenger does: it moves with the endpoint's progress
-//! ([`OrderedGroups::advance`], [`OrderedGroups::idle`]) and never waits. The order is made by the machine of
+//! [`OrderedGroups`] stands beside an endpoint, as the companion of a messenger does: it moves with the endpoint's
+//! progress ([`OrderedGroups::advance`], [`OrderedGroups::idle`]) and never waits. The order is made by the machine of
 //! [`weft_fabric::ordered`]; here are names ([`directory`]), the way of its words, and what it has to be told: who has
 //! died, and the time. Processes of the endpoint's job can be members; each is one at most once at a time.
 //!
@@ -200,8 +200,8 @@ impl OrderedGroups {
         sent
     }
 
-    /// As [`Self::try_send`], where more sends may follow before anything is waited for: the message leaves with the next
-    /// progress, together with those.
+    /// As [`Self::try_send`], where more sends may follow before anything is waited for: the message leaves with the
+    /// next progress, together with those.
     ///
     /// # Errors
     /// As [`Self::try_send`].

@@ -148,8 +148,8 @@ impl LiveGroup {
         members.unwrap_or_default().iter().copied().map(member::peer)
     }
 
-    /// It was found: made by this process, or let in by `contact`. If that one is lost the name is to be looked for again, as
-    /// the answer says.
+    /// It was found: made by this process, or let in by `contact`. If that one is lost the name is to be looked for
+    /// again, as the answer says.
     pub fn begin(&mut self, number: u32, contact: Option<GroupMember>, lost: &BTreeSet<Peer>) -> Option<GroupMember> {
         let again = self.number == number;
         (self.number, self.contact) = (number, contact);
@@ -234,8 +234,8 @@ impl LiveGroup {
         }
     }
 
-    /// All members that a process was are dead. Where one of them was to let this process in, the name is looked for once
-    /// more, as the answer says.
+    /// All members that a process was are dead. Where one of them was to let this process in, the name is looked for
+    /// once more, as the answer says.
     pub fn handle_loss(&mut self, of: Peer) -> Option<GroupMember> {
         let contact = self.contact;
         let GroupLife::Begun(group) = &mut self.life else { return None };

@@ -66,8 +66,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// Waits for these events (`POLLIN` and others) on a descriptor, or its end, at most for `limit`. Answers what has come:
-/// nothing when the time has passed, and also when a signal has.
+/// Waits for these events (`POLLIN` and others) on a descriptor, or its end, at most for `limit`. Answers what has
+/// come: nothing when the time has passed, and also when a signal has.
 ///
 /// # Errors
 /// Those of `poll`.
@@ -142,8 +142,8 @@ pub fn set_limits(resource: u32, soft: u64, hard: u64) -> io::Result<()> {
     unsafe { system_call!(libc::SYS_prlimit64, 0, resource, &raw const limit, 0) }.map(drop)
 }
 
-/// Takes the lock of the first byte of a file for this process, or gives it back; false where another process has it. Such
-/// a lock ends with its process, and with the first descriptor of the file that the process closes.
+/// Takes the lock of the first byte of a file for this process, or gives it back; false where another process has it.
+/// Such a lock ends with its process, and with the first descriptor of the file that the process closes.
 pub fn set_lock(file: RawFd, taken: bool) -> bool {
     // SAFETY: plain data, for which zero is a valid value; the kernel reads it during the call.
     unsafe {

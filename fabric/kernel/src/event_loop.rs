@@ -38,8 +38,8 @@ impl<T: Copy + PartialEq> EventLoop<T> {
         Ok(Self { set: DescriptorSet::new()?, asked: Vec::new(), known: HashMap::new(), serial: 0 })
     }
 
-    /// In the next turn these events (`POLLIN` and others) of this descriptor are waited for, and its end. A descriptor is
-    /// asked for once.
+    /// In the next turn these events (`POLLIN` and others) of this descriptor are waited for, and its end. A descriptor
+    /// is asked for once.
     pub fn ask(&mut self, descriptor: RawFd, events: i16, token: T) {
         self.asked.push((descriptor, events, token));
     }

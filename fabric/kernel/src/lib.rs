@@ -2,8 +2,9 @@
 //!
 //! They are made by the instruction. A call of `libc` from within a preloaded library could come back to that library's
 //! own function of the same name; these do not, touch neither `errno` nor any lock, and answer what the kernel answers.
-//! Descriptors are numbers where programs may have closed them; what is surely ours is a [`Descriptor`], which is closed
-//! by the kernel's call, too. `OwnedFd` is closed by the C library's, so nothing that programs load keeps one of those.
+//! Descriptors are numbers where programs may have closed them; what is surely ours is a [`Descriptor`], which is
+//! closed by the kernel's call, too. `OwnedFd` is closed by the C library's, so nothing that programs load keeps one of
+//! those.
 //!
 //! [`EventLoop`] and [`Timers`] are for processes that only serve: launcher, agent and rendezvous.
 //!

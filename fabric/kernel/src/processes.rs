@@ -79,8 +79,8 @@ pub fn true_random() -> Option<u64> {
     (got.ok()? == 8).then_some(number)
 }
 
-/// The same, and without a source the clock and our number. Worse than random, and unique enough to try; nothing that is
-/// encrypted may depend on it.
+/// The same, and without a source the clock and our number. Worse than random, and unique enough to try; nothing that
+/// is encrypted may depend on it.
 pub fn random() -> u64 {
     true_random().unwrap_or_else(|| now() ^ ((process() as u64) << 40))
 }

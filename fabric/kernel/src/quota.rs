@@ -1,8 +1,8 @@
 //! How much processor time the control group of this process may use.
 //!
-//! A group without cores of its own may still be given, say, two seconds of processor time per second, on whatever cores
-//! (containers are confined so). More ranks than that outnumber the cores just as they would under an affinity mask. What
-//! the groups above it may use, up to the mount, bounds a group as well.
+//! A group without cores of its own may still be given, say, two seconds of processor time per second, on whatever
+//! cores (containers are confined so). More ranks than that outnumber the cores just as they would under an affinity
+//! mask. What the groups above it may use, up to the mount, bounds a group as well.
 
 use std::fs::read_to_string;
 use std::path::{Component, Path, PathBuf};
@@ -38,8 +38,8 @@ fn read(mount: &Path, membership: &str) -> Option<f64> {
     })
 }
 
-/// The smallest of a group and those above it. In a container the path may be one of the host's, and what is mounted is the
-/// group itself.
+/// The smallest of a group and those above it. In a container the path may be one of the host's, and what is mounted is
+/// the group itself.
 fn smallest(hierarchy: &Path, path: &str, read: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
     let path = Path::new(path.trim_start_matches('/'));
     let inside = path.components().all(|part| matches!(part, Component::Normal(_)));

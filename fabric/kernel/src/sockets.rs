@@ -114,8 +114,8 @@ pub fn peer(socket: RawFd) -> io::Result<libc::ucred> {
     option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, nobody)
 }
 
-/// Room for a control message with one descriptor. To the byte: of more descriptors than that the kernel would put a second
-/// one into the padding.
+/// Room for a control message with one descriptor. To the byte: of more descriptors than that the kernel would put a
+/// second one into the padding.
 #[repr(C)]
 struct DescriptorMessage {
     header: libc::cmsghdr,

@@ -49,8 +49,8 @@ pub fn register_for_barriers() -> io::Result<()> {
     unsafe { system_call!(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0) }.map(drop)
 }
 
-/// A full barrier on every running thread of every registered process. Where registering has failed, senders fence, and this
-/// is not relied upon.
+/// A full barrier on every running thread of every registered process. Where registering has failed, senders fence, and
+/// this is not relied upon.
 pub fn barrier() {
     const GLOBAL_EXPEDITED: i32 = 1 << 1;
     // SAFETY: no memory.

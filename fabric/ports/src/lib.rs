@@ -1,10 +1,11 @@
-//! What an interface for messages needs of the fabric, in calls that are safe and wait: a static [`Messenger`] that is open
-//! while the process takes part, sends and receives of slices, and one place to wait.
+//! What an interface for messages needs of the fabric, in calls that are safe and wait: a static [`Messenger`] that is
+//! open while the process takes part, sends and receives of slices, and one place to wait.
 //!
 //! An interface has one [`Messenger`]. What has no call here it does with the endpoint itself ([`Messenger::with`],
 //! [`Messenger::wait`]). [`TreePlace`] is for what all processes do together.
 //!
-//! [`ready`] has receives for interfaces that take messages of anybody, and [`missives`] messages of any length for them.
+//! [`ready`] has receives for interfaces that take messages of anybody, and [`missives`] messages of any length for
+//! them.
 //!
 //! Invariants:
 //! - A buffer that is given by reference is the fabric's until the call returns, and no longer. One that is given away
@@ -172,8 +173,8 @@ pub struct Subject {
 }
 
 impl Messenger {
-    /// Joins the job, or makes one of this process alone where nobody has launched it. With `threads` several threads may
-    /// call at the same time.
+    /// Joins the job, or makes one of this process alone where nobody has launched it. With `threads` several threads
+    /// may call at the same time.
     ///
     /// # Errors
     /// Why the process cannot join.
@@ -221,8 +222,8 @@ impl<C: Companion> Messenger<C> {
         DeliveryThread::start(&self.monitor).map(|thread| Delivery { _thread: thread })
     }
 
-    /// Leaves the job, once everything has left that was sent. What comes meanwhile is thrown away, so that two that close
-    /// do not wait for each other.
+    /// Leaves the job, once everything has left that was sent. What comes meanwhile is thrown away, so that two that
+    /// close do not wait for each other.
     pub fn close(&self) {
         self.monitor.wait(waiting("leaving", None, None, 0), |world| {
             world.reclaim();
@@ -271,7 +272,8 @@ impl<C: Companion> Messenger<C> {
         self.monitor.wait(what, |world| done(&mut world.endpoint, &mut world.companion))
     }
 
-    /// As [`Self::wait_both`], for what one other process does; it is looked whether that has ended, and `done` asked then.
+    /// As [`Self::wait_both`], for what one other process does; it is looked whether that has ended, and `done` asked
+    /// then.
     pub fn wait_of<R>(&self, what: Waiting, of: Peer, mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>) -> R {
         self.monitor.enter().looking.push((of, false));
         self.monitor.wait(what, |world| {

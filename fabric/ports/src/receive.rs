@@ -20,8 +20,8 @@ impl<C: Companion> Messenger<C> {
         settled(self.await_receive(call, from, request))
     }
 
-    /// Waits for a receive that was started with `from` ([`Endpoint::post_receive`]). It is cancelled if the only process that
-    /// it may come from has ended.
+    /// Waits for a receive that was started with `from` ([`Endpoint::post_receive`]). It is cancelled if the only
+    /// process that it may come from has ended.
     #[inline]
     pub fn await_receive(&self, call: Call, from: Selector, request: RequestId) -> Outcome {
         if let Some(peer) = from.peer {
@@ -87,8 +87,8 @@ impl<C: Companion> Messenger<C> {
         settled(self.await_outcome(waiting(call, Some(from), None, 0), request))
     }
 
-    /// As [`Self::receive`], without looking whether the sender has ended: after each pass `meanwhile` is asked, and the
-    /// receive is given up when it answers false.
+    /// As [`Self::receive`], without looking whether the sender has ended: after each pass `meanwhile` is asked, and
+    /// the receive is given up when it answers false.
     ///
     /// # Errors
     /// As [`Self::receive`]; `Cancelled` where it was given up.

@@ -1,4 +1,5 @@
-//! A binomial tree over all processes of a job: what one gives to all, or all to one, takes a step for each power of two.
+//! A binomial tree over all processes of a job: what one gives to all, or all to one, takes a step for each power of
+//! two.
 
 /// One process's place in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a link costs, both ends together, on one core and without a network:
 //! `cargo run --release -p weft-protocol --example link_speed`.
 //!
-//! *ping-pong*: each message has a datagram of its own, and acknowledges the one before. *64 at once*: short messages share
-//! datagrams. *bulk*: packets that fill a datagram. Each with every seal, and with none, which is the machine alone.
-//! Medians of several runs.
+//! *ping-pong*: each message has a datagram of its own, and acknowledges the one before. *64 at once*: short messages
+//! share datagrams. *bulk*: packets that fill a datagram. Each with every seal, and with none, which is the machine
+//! alone. Medians of several runs.
 
 use std::hint::black_box;
 use std::time::Instant;

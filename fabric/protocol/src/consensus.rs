@@ -1,10 +1,10 @@
 //! Uniform agreement of processes of which some may die: one member's machine, without a network or a clock.
 //!
-//! The lowest member that is not known to be lost *leads*. It collects a value of every member that lives, combines them,
-//! and offers the result; when every member that lives has accepted it, the result is decided. So whoever has decided
-//! knows that all who live have accepted the same. A member that takes over, because those below it are lost, collects
-//! once more: who has accepted something says so, and what was accepted from the highest leader goes before everything
-//! else. Who has decided answers with that.
+//! The lowest member that is not known to be lost *leads*. It collects a value of every member that lives, combines
+//! them, and offers the result; when every member that lives has accepted it, the result is decided. So whoever has
+//! decided knows that all who live have accepted the same. A member that takes over, because those below it are lost,
+//! collects once more: who has accepted something says so, and what was accepted from the highest leader goes before
+//! everything else. Who has decided answers with that.
 //!
 //! What makes it right: nobody is taken for lost who lives, everybody learns in the end who is lost, and nothing of a
 //! member is heard any more once it is known to be lost.

@@ -1,8 +1,8 @@
 //! Packets of active messages: a handler of the receiver is called with arguments and bytes.
 //!
 //! They have the kind [`Kind::Other`](crate::cell::Kind::Other), and this protocol's number as context. The tag is the
-//! number of the handler. The source has what it is (bits 0-3), how many arguments there are (4-7), and in bits 8-31 the
-//! landing of a long request, or in any other packet how many requests of the receiver are answered with it.
+//! number of the handler. The source has what it is (bits 0-3), how many arguments there are (4-7), and in bits 8-31
+//! the landing of a long request, or in any other packet how many requests of the receiver are answered with it.
 //!
 //! | what | number | control words | bytes |
 //! |---|---|---|---|

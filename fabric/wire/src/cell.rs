@@ -30,14 +30,16 @@ pub const CONTROL_WORDS: usize = INLINE_WORDS - 1;
 pub enum Kind {
     /// Port protocol: a whole short message, inline.
     Short = 1,
-    /// Port protocol: opens a longer message sent without asking. Control: total length, and where two devices lead to the
-    /// receiver and this is the one for long messages, how many messages went by the other before it, and of one that could have been
-    /// asked for, whether a [`Kind::Waited`] is owed for it in any case: 1, or only if nobody waited for it: 0. Bulk: its first bytes.
+    /// Port protocol: opens a longer message sent without asking. Control: total length, and where two devices lead to
+    /// the receiver and this is the one for long messages, how many messages went by the other before it, and of one
+    /// that could have been asked for, whether a [`Kind::Waited`] is owed for it in any case: 1, or only if nobody
+    /// waited for it: 0. Bulk: its first bytes.
     Eager = 2,
-    /// Port protocol: asks to send. Control: total length, address in the sender, sender's request, 1 if it may be taken at
-    /// once, also where nobody receives it yet.
+    /// Port protocol: asks to send. Control: total length, address in the sender, sender's request, 1 if it may be
+    /// taken at once, also where nobody receives it yet.
     Ask = 3,
-    /// Port protocol: answers [`Kind::Ask`]: stream the bytes. Control: sender's request, receiver's request, bytes wanted.
+    /// Port protocol: answers [`Kind::Ask`]: stream the bytes. Control: sender's request, receiver's request, bytes
+    /// wanted.
     GrantStream = 4,
     /// Port protocol: answers [`Kind::Ask`]: copy together. Control: sender's request, receiver's request, slot with
     /// its generation in the upper half, address in the receiver, bytes to copy.
@@ -53,17 +55,19 @@ pub enum Kind {
     DoneReceive = 9,
     /// Raw protocol: bytes for the raw channel. Bulk or inline.
     Raw = 10,
-    /// Port protocol, where two devices lead to the receiver: the next message by this one comes behind so many that went
-    /// by the other. Control: that number.
+    /// Port protocol, where two devices lead to the receiver: the next message by this one comes behind so many that
+    /// went by the other. Control: that number.
     Order = 11,
     /// Port protocol: the sender takes an ask back. It has a place among messages. Control: sender's request.
     Retract = 12,
-    /// Port protocol: an ask that was taken back is forgotten; there is no other answer to it. Control: sender's request.
+    /// Port protocol: an ask that was taken back is forgotten; there is no other answer to it. Control: sender's
+    /// request.
     Retracted = 13,
-    /// Port protocol: long messages that came without asking were waited for, or one was not and is received now. Control: 1 or 0,
-    /// their bytes.
+    /// Port protocol: long messages that came without asking were waited for, or one was not and is received now.
+    /// Control: 1 or 0, their bytes.
     Waited = 14,
-    /// Over a connection to a process of another job: shared memory is offered, or an offer answered ([`crate::share`]).
+    /// Over a connection to a process of another job: shared memory is offered, or an offer answered
+    /// ([`crate::share`]).
     Share = 15,
     /// Of a protocol that the context names, a number of its own.
     Other = 16,

@@ -1,7 +1,7 @@
 //! What a process says that a signal is about to end: which thread stands where, so that somebody else may look.
 //!
-//! One datagram to a socket of the host's keeper, whose name the process is told. It is a claim: whoever reads it looks only
-//! at processes of the job.
+//! One datagram to a socket of the host's keeper, whose name the process is told. It is a claim: whoever reads it looks
+//! only at processes of the job.
 
 /// The variable with the socket's name, which is in no file system.
 pub const VARIABLE: &str = "WEFT_DISTRESS";

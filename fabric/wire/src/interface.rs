@@ -1,7 +1,7 @@
 //! The interfaces that one process may have open at the same time.
 //!
-//! Each has a section of the segment for itself, so that interfaces of one process do not take each other's packets. The
-//! numbers are those of the sections, and never change their meaning.
+//! Each has a section of the segment for itself, so that interfaces of one process do not take each other's packets.
+//! The numbers are those of the sections, and never change their meaning.
 
 /// An interface over the fabric, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

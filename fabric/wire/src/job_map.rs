@@ -1,7 +1,7 @@
 //! The job map: where every rank of a job that runs on several hosts is, and at which ports it is waited for.
 //!
-//! The launcher makes it from what the agents report, and every rank finds it in its `WEFT_JOB_MAP`. It crosses hosts, so
-//! numbers are little-endian. `docs/wire/job_map.md` shows it byte by byte.
+//! The launcher makes it from what the agents report, and every rank finds it in its `WEFT_JOB_MAP`. It crosses hosts,
+//! so numbers are little-endian. `docs/wire/job_map.md` shows it byte by byte.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,5 +1,5 @@
-//! Every byte that another process or host reads: cells, the segment, the status page, streams, the job map, what ranks say
-//! to each other over TCP, the datagrams between hosts, how both are encrypted; and the settings.
+//! Every byte that another process or host reads: cells, the segment, the status page, streams, the job map, what ranks
+//! say to each other over TCP, the datagrams between hosts, how both are encrypted; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
 //! What comes out of shared memory or a datagram is a claim, so decoding never trusts: unknown kinds and lengths are

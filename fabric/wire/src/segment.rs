@@ -4,9 +4,9 @@
 //! section of interface 0 | section of interface 1 | ...
 //! section: header | member 0 .. member n-1 | collective blocks | pair (0,0) (1,0) .. (n-1,n-1)
 //! ```
-//! An interface maps its section alone; only the first one says in its header what this is.
-//! A member is a mailbox page and a status page. Pair (s, r) is what `s` sends to `r`: credits, copy slots, cells, bulk.
-//! The segment is sparse: what is never touched costs nothing, so "first talk" is a first touch.
+//! An interface maps its section alone; only the first one says in its header what this is. A member is a mailbox page
+//! and a status page. Pair (s, r) is what `s` sends to `r`: credits, copy slots, cells, bulk. The segment is sparse:
+//! what is never touched costs nothing, so "first talk" is a first touch.
 
 use crate::cell::CELL_BYTES;
 use crate::interface::InterfaceName;

@@ -4,7 +4,7 @@
 //! | word | offer | answer |
 //! |---|---|---|
 //! | 0 | 1 | 2: taken, 3: not taken |
-//! | 1 | process that offers (lower half), number of its namespace (upper half) | 1: memory of the other can be copied |
+//! | 1 | process that offers (lower half), number of its namespace (upper half) | 1: the memory can be copied |
 //! | 2 | its descriptor of the segment | |
 //! | 3, 4 | token that stands in the segment | |
 //! | 5 | where the token stands in the memory of the process | |

@@ -9,8 +9,8 @@
 //!         packets, in both directions, until a farewell
 //! ```
 //! Each tag is one under the key of the job over all that was said before it, and over the name of the step, so that no
-//! tag can serve in the place of another. Where the job is encrypted, packets go in [`record`]s. `docs/wire/tcp.md` shows
-//! the bytes.
+//! tag can serve in the place of another. Where the job is encrypted, packets go in [`record`]s. `docs/wire/tcp.md`
+//! shows the bytes.
 
 pub mod record;
 
@@ -138,8 +138,8 @@ impl Dialling {
     }
 }
 
-/// The key of the calls that a process of another job makes: it stands in the place of the job's key. `key` is that of the
-/// process that is called, `world` and `rank` name the one that calls.
+/// The key of the calls that a process of another job makes: it stands in the place of the job's key. `key` is that of
+/// the process that is called, `world` and `rank` name the one that calls.
 pub fn key_of_caller(key: &Key, world: u64, rank: u32) -> Key {
     let mut text = [0; 20];
     text[..8].copy_from_slice(b"foreign-");
@@ -170,9 +170,9 @@ pub const GAP_BYTES: usize = 32;
 pub const FRONT_BYTES: usize = HEAD_BYTES + 8 + INLINE_BYTES + GAP_BYTES;
 /// Largest bulk payload of one packet,
 pub const LARGEST_PACKET: usize = 64 * 1024;
-/// and of one that belongs to a stream, which is handed on as it comes. A long message should leave in few calls: where sender and
-/// receiver meet at the socket each makes the other wait. 1 MiB between two namespaces took bare programs 201 us in calls of 64
-/// KiB, 165 in calls of 128, 120 in calls of 512, and 115 in one.
+/// and of one that belongs to a stream, which is handed on as it comes. A long message should leave in few calls: where
+/// sender and receiver meet at the socket each makes the other wait. 1 MiB between two namespaces took bare programs
+/// 201 us in calls of 64 KiB, 165 in calls of 128, 120 in calls of 512, and 115 in one.
 pub const LARGEST_STREAMED: usize = 1024 * 1024;
 
 /// In the place of a cell's stamp.

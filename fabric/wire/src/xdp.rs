@@ -1,5 +1,5 @@
-//! The memory of the `xdp` lanes of one host: frames that the kernel fills and empties, and what their sharers say to each
-//! other about them. The privileged party writes the header once; the lanes of all ranks map the whole.
+//! The memory of the `xdp` lanes of one host: frames that the kernel fills and empties, and what their sharers say to
+//! each other about them. The privileged party writes the header once; the lanes of all ranks map the whole.
 //!
 //! A page with the header; one word for each frame that is sent from; then the frames, those for what arrives first.
 //! `docs/wire/xdp.md` shows it byte by byte.

@@ -53,8 +53,8 @@ impl AmHandlerCall {
                 unsafe { function(status as i32, opcode as i32, place) };
             }
             (Manner::Returned { status, opcode }, None) => default_handler(status, opcode, &token),
-            // SAFETY: the program has registered a function that takes what this message brings; a sender that means another
-            // one with other arguments is in error, and what follows is as in C.
+            // SAFETY: the program has registered a function that takes what this message brings; a sender that means
+            // another one with other arguments is in error, and what follows is as in C.
             (Manner::Message, Some(function)) if head.category == AmCategory::Short => unsafe {
                 call_short(function, place, given);
             },

@@ -14,8 +14,8 @@ pub struct JobStart {
 }
 
 impl JobStart {
-    /// `arguments` without the program's name. `processes` 0: their number comes first; where `names_spawn`, the letter of
-    /// a way to start them is next.
+    /// `arguments` without the program's name. `processes` 0: their number comes first; where `names_spawn`, the letter
+    /// of a way to start them is next.
     ///
     /// # Errors
     /// There is no number.

@@ -1,11 +1,12 @@
 //! libam: Active Messages (AM-II) over the fabric, with the calls of AMUDP that start jobs.
 //!
-//! A message of AM is one of the fabric's port, to a receive that stands ready (`inbound`): a word says whose handler it
-//! is for (`message`), and `call` runs that while nothing of ours is held. Bytes of a long message that do not fit beside
-//! the word follow straight into the receiver's segment. Active messages of the fabric would not do here: AM's handlers
-//! call functions of AM, long messages land in memory of the program, and a process has several endpoints.
+//! A message of AM is one of the fabric's port, to a receive that stands ready (`inbound`): a word says whose handler
+//! it is for (`message`), and `call` runs that while nothing of ours is held. Bytes of a long message that do not fit
+//! beside the word follow straight into the receiver's segment. Active messages of the fabric would not do here: AM's
+//! handlers call functions of AM, long messages land in memory of the program, and a process has several endpoints.
 //!
-//! - `tables`: bundles and endpoints. - `outbound`: requests and replies. - `spmd`: barrier, gathering, the end of a job.
+//! - `tables`: bundles and endpoints. - `outbound`: requests and replies. - `spmd`: barrier, gathering, the end of a
+//!   job.
 //! - `launch`: a program that was started by hand becomes a job. - `abi`: the functions of C.
 //!
 //! Invariants:

@@ -8,9 +8,9 @@
 //! | 15-17 | purpose |
 //! | 18 | the bytes follow in a message of their own |
 //!
-//! In the bytes: tag (8), receiving endpoint (4), sending endpoint (4); of a long message the offset in the segment (8),
-//! and where its bytes follow their number and that of the message (8, 8); of one that comes back why (8); then the
-//! arguments, 4 each, and the bytes at a multiple of 8. What is read is a claim.
+//! In the bytes: tag (8), receiving endpoint (4), sending endpoint (4); of a long message the offset in the segment
+//! (8), and where its bytes follow their number and that of the message (8, 8); of one that comes back why (8); then
+//! the arguments, 4 each, and the bytes at a multiple of 8. What is read is a claim.
 
 use weft_ports::ready::integers_of;
 

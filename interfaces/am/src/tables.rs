@@ -1,7 +1,7 @@
 //! What programs hold: bundles and endpoints, by numbers that stand in pointers of theirs.
 //!
-//! A pointer that a program gives is a number of a place in a table and how often that place was used before, so a wrong
-//! one, or one of something that was given up, is an error and not a crash.
+//! A pointer that a program gives is a number of a place in a table and how often that place was used before, so a
+//! wrong one, or one of something that was given up, is an error and not a crash.
 
 use crate::arrived::AmArrival;
 use crate::message::EndpointId;

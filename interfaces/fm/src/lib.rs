@@ -1,11 +1,11 @@
 //! libfm: Illinois Fast Messages over the fabric: streams of pieces (2.x), and the calls of 1.1.
 //!
-//! A message of FM is one of the fabric's port: the handler's number is its tag. Pieces are put together where the message
-//! ends, and the handler runs when all of it has come, so that a handler that receives in pieces never waits. Messages that
-//! are longer than a receive that stands ready are announced, and their bytes follow.
+//! A message of FM is one of the fabric's port: the handler's number is its tag. Pieces are put together where the
+//! message ends, and the handler runs when all of it has come, so that a handler that receives in pieces never waits.
+//! Messages that are longer than a receive that stands ready are announced, and their bytes follow.
 //!
-//! - `streams`: messages that are being sent, and the one that is being received. - `moving`: sending, and taking in what
-//!   comes. - `abi`: the functions of C.
+//! - `streams`: messages that are being sent, and the one that is being received. - `moving`: sending, and taking in
+//!   what comes. - `abi`: the functions of C.
 //!
 //! Invariants:
 //! - A handler runs in `FM_extract` only, while nothing of ours is held; in the order in which its sender sent.

@@ -96,8 +96,8 @@ fn waiting(call: &'static str, to: u32) -> Waiting {
     Waiting { call, peer: Some(Peer(to)), tag: None, context: MESSAGES }
 }
 
-/// Sends a message; returns when its bytes may be used again. In a handler it does not wait: the bytes that have not left
-/// are kept.
+/// Sends a message; returns when its bytes may be used again. In a handler it does not wait: the bytes that have not
+/// left are kept.
 #[inline]
 pub fn send(call: &'static str, to: u32, what: ForHandler, bytes: Vec<u8>) -> Vec<u8> {
     let mut world = WORLD.enter();

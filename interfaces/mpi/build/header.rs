@@ -28,8 +28,8 @@ typedef struct {
 } MPI_Status;
 ";
 
-/// What C needs beside the ABI to speak with Fortran. The names of conversions are objects of the preprocessor, so that their
-/// addresses can be taken as well.
+/// What C needs beside the ABI to speak with Fortran. The names of conversions are objects of the preprocessor, so that
+/// their addresses can be taken as well.
 const FORTRAN_OPENING: &str = "
 /* Fortran seen from C (MPI 5.0, section 19.3). The ABI leaves it out: here an INTEGER is an int, conversions of handles are
  * functions of the ABI by another name, and what is declared below is in libweft_mpifort, which weft fc links.

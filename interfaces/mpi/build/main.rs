@@ -1,5 +1,5 @@
-//! Writes constants for the library and the header from the table in `abi/`. Entry points are written by the crates that
-//! export them.
+//! Writes constants for the library and the header from the table in `abi/`. Entry points are written by the crates
+//! that export them.
 //!
 //! The header is committed as `include/mpi.h`; a unit test compares it with what this script wrote (and puts the new
 //! one there when `WEFT_UPDATE` is set).

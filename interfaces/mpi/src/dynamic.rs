@@ -1,8 +1,9 @@
 //! Processes of other jobs (MPI 5.0, chapter 11): ports, spawned processes, published names, sockets of the program.
 //!
-//! Two jobs meet at a *door* of one of them (`weft_fabric::door`): the roots tell each other their cards there, and are peers
-//! from then on. All else goes over the fabric: the roots are the leaders of `comm::bridge`, which makes an intercommunicator
-//! of any two groups. Spawned processes go to a door of those who spawn them, as whoever connects does.
+//! Two jobs meet at a *door* of one of them (`weft_fabric::door`): the roots tell each other their cards there, and are
+//! peers from then on. All else goes over the fabric: the roots are the leaders of `comm::bridge`, which makes an
+//! intercommunicator of any two groups. Spawned processes go to a door of those who spawn them, as whoever connects
+//! does.
 //!
 //! A root that spawns opens a door and has another launcher started, `weft spawned`, by the launcher of the job (the
 //! supervisor's `spawned`) or, without one, by itself. That launcher comes to the door for its order, and the new

@@ -176,8 +176,8 @@ pub fn null_place(argument: &str) -> Error {
     Error::new(Class::Arg, format!("{argument} is a null pointer; the call stores its result there"))
 }
 
-/// Whether a pointer leads nowhere: it is null, or has the value of a predefined handle, whose address the program meant to
-/// give. Nothing is ever mapped there.
+/// Whether a pointer leads nowhere: it is null, or has the value of a predefined handle, whose address the program
+/// meant to give. Nothing is ever mapped there.
 #[inline]
 pub fn is_no_place<T>(at: *const T) -> bool {
     at.addr() < crate::handle::kind::FIRST_USER

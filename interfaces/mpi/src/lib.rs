@@ -1,8 +1,8 @@
 //! MPI 5.0 over the fabric. The table of all functions and constants is `abi/*.abi`.
 //!
 //! - `abi`: types and constants of the standard ABI, which bodies take. A body stands in the `abi.rs` of a room. Entry
-//!   points, which call bodies and turn an error into the call of the right error handler, are generated from the table in
-//!   crates beside this one: `standard` (`libmpi_abi`) and `mpich` (`libmpi`, which converts values of another ABI).
+//!   points, which call bodies and turn an error into the call of the right error handler, are generated from the table
+//!   in crates beside this one: `standard` (`libmpi_abi`) and `mpich` (`libmpi`, which converts values of another ABI).
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor. What is to move with each progress
 //!   pass is begun there as a `Task` by the room that it belongs to; no room is called by name.
 //! - `handle`: what C programs hold, and the tables behind it.
@@ -23,7 +23,8 @@
 //! - `window`: those, and the memory of windows. `coll` (but its algorithms): buffers and collective blocks.
 //! - `attribute`, `errhandler`, `request/generalized`, `op`, `file/datarep`, `tool`: functions of the program, and its
 //!   places for results.
-//! - `file/disk`: system calls. `failure/letters`: messages. `comm`, `topology`, `info`, `start`, `dynamic`: small calls.
+//! - `file/disk`: system calls. `failure/letters`: messages. `comm`, `topology`, `info`, `start`, `dynamic`: small
+//!   calls.
 //!
 //! Test: `cargo test -p weft-mpi` (datatypes, operations, algorithms of collectives, the header against the table);
 //! the C programs of `tests/c/mpi` on several ranks (`cargo test -p weft-tests`, after `cargo xtask tree`).

@@ -1,4 +1,5 @@
-//! What functions of the program are given: handles, error codes and statuses of the ABI that the program was built for.
+//! What functions of the program are given: handles, error codes and statuses of the ABI that the program was built
+//! for.
 //!
 //! Bodies work with the standard ABI. A front end for another one says once how values become the program's.
 

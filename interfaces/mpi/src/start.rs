@@ -1,8 +1,8 @@
 //! Start and end (MPI 5.0, chapter 11).
 //!
-//! The interface is there for its *users*: the world, from `MPI_Init` to `MPI_Finalize`, and each session. The first one
-//! joins the job. When the last one is gone the process rests: for the others and the launcher it has left, but a session
-//! may bring it back. On several hosts, where leaving is for good, it cannot come back.
+//! The interface is there for its *users*: the world, from `MPI_Init` to `MPI_Finalize`, and each session. The first
+//! one joins the job. When the last one is gone the process rests: for the others and the launcher it has left, but a
+//! session may bring it back. On several hosts, where leaving is for good, it cannot come back.
 //!
 //! A process that ends after `MPI_Finalize` with a session open leaves then. The two predefined communicators are made
 //! when the process joins, so that their contexts are equal everywhere, whatever sessions do before `MPI_Init`; they
@@ -66,8 +66,8 @@ fn not_running(call: &'static str) -> ! {
     abort_with(Class::Other as i32, &format!("{call} was called {when}"), FATAL)
 }
 
-/// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first one
-/// of them, and where they are all processes, that is the job.
+/// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first
+/// one of them, and where they are all processes, that is the job.
 #[cold]
 pub fn abort_members(comm: usize, code: i32, line: &str, handler: &str) -> ! {
     if is_running() && !is_copy() && crate::failure::end_members(comm, code) {

@@ -6,8 +6,8 @@
 //! - Events are what happens to messages, collectives and processes, of which the fabric and the rooms here tell.
 //! - Categories: one of each, and one that holds all.
 //!
-//! Its functions may be called before `MPI_Init` and after `MPI_Finalize`, from any thread, and by callbacks that run where
-//! an event is: nothing here enters the world. They answer codes and call no error handler.
+//! Its functions may be called before `MPI_Init` and after `MPI_Finalize`, from any thread, and by callbacks that run
+//! where an event is: nothing here enters the world. They answer codes and call no error handler.
 
 pub mod abi;
 mod control;
@@ -147,8 +147,8 @@ unsafe fn give<T>(at: *mut T, value: T) -> Answer<()> {
     Ok(())
 }
 
-/// Stores a string by the rules of the tool interface (MPI 5.0, section 15.3.3): what fits, and the length that the whole
-/// takes with its zero. Without a place for the length nothing is stored.
+/// Stores a string by the rules of the tool interface (MPI 5.0, section 15.3.3): what fits, and the length that the
+/// whole takes with its zero. Without a place for the length nothing is stored.
 ///
 /// # Safety
 /// `length` is null or a place that says how many bytes `at` has; `at` may be null.

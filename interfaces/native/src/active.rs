@@ -1,7 +1,7 @@
 //! Handlers of this process that messages of others call, and which may reply once.
 //!
-//! A handler runs inside whatever call of this process takes the message, with the fabric held: it is short, and makes no
-//! call but the reply. What it finds out it leaves where the program looks.
+//! A handler runs inside whatever call of this process takes the message, with the fabric held: it is short, and makes
+//! no call but the reply. What it finds out it leaves where the program looks.
 
 use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};

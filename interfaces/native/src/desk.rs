@@ -1,5 +1,5 @@
-//! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
-//! groups, messages that were started, descriptors that a thread waits for, and times at which one looks again.
+//! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named
+//! ports, groups, messages that were started, descriptors that a thread waits for, and times at which one looks again.
 
 use crate::begun_desk::BegunMessages;
 use crate::elsewhere;

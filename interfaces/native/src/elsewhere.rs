@@ -1,7 +1,7 @@
 //! Names of ports that processes of our own job have on other hosts: those are asked, by active messages.
 //!
-//! Who looks for a name asks again and again, ever more rarely, since it may be opened later. Who has it answers wherever
-//! it waits or polls; nobody else does.
+//! Who looks for a name asks again and again, ever more rarely, since it may be opened later. Who has it answers
+//! wherever it waits or polls; nobody else does.
 
 use crate::known::{self, PortNumber};
 use std::collections::HashMap;

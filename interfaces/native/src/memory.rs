@@ -1,11 +1,11 @@
 //! Memory that other processes write into and read out of, while its owner does something else.
 //!
-//! A process opens memory and tells others of it by a [`RemoteMemory`], 32 bytes that travel in a message. On the owner's
-//! host the others map it, and a put or get is a copy. Elsewhere they ask handlers of the owner, which then must take part: in
-//! pieces of what an active message holds, each of which is answered.
+//! A process opens memory and tells others of it by a [`RemoteMemory`], 32 bytes that travel in a message. On the
+//! owner's host the others map it, and a put or get is a copy. Elsewhere they ask handlers of the owner, which then
+//! must take part: in pieces of what an active message holds, each of which is answered.
 //!
-//! What a put has written is there for a message that is sent after it. What a peer says of a place is checked against the
-//! memory that it names.
+//! What a put has written is there for a message that is sent after it. What a peer says of a place is checked against
+//! the memory that it names.
 
 use crate::active::end_of;
 use crate::desk::FABRIC;
@@ -204,7 +204,8 @@ fn near(owner: Peer, memory: RemoteMemory) -> Result<Option<Arc<Region>>> {
     Ok(region)
 }
 
-/// Asks the owner piece by piece: `ask` sends the piece that begins at an offset and has so many bytes, if it can leave now.
+/// Asks the owner piece by piece: `ask` sends the piece that begins at an offset and has so many bytes, if it can leave
+/// now.
 fn ask_owner(
     call: &'static str,
     owner: Peer,

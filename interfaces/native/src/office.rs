@@ -1,10 +1,10 @@
 //! Ports with names, which any process of the user on this host finds. (How one of our job on another host finds them:
 //! [`crate::elsewhere`].)
 //!
-//! Who opens one has an *office*: a door of the fabric, where processes of other jobs introduce themselves, and for each
-//! name a listening Unix socket of that name, in no file system. It tells who comes where the door is, if it is the same
-//! user's. A name ends with its owner, however that ends. On other hosts the port is found by its *address*: what the
-//! socket would tell.
+//! Who opens one has an *office*: a door of the fabric, where processes of other jobs introduce themselves, and for
+//! each name a listening Unix socket of that name, in no file system. It tells who comes where the door is, if it is
+//! the same user's. A name ends with its owner, however that ends. On other hosts the port is found by its *address*:
+//! what the socket would tell.
 //!
 //! ```text
 //! who looks for "lab"                     the owner of "lab"
@@ -35,8 +35,8 @@ pub const ADDRESS_BYTES: usize = 512;
 /// What separates the door and the name in an address.
 pub const SEPARATOR: char = '#';
 
-/// What the first byte of a piece says: somebody asks for a name, with a card; is answered, with a card and a port; or is
-/// told that there is no such name.
+/// What the first byte of a piece says: somebody asks for a name, with a card; is answered, with a card and a port; or
+/// is told that there is no such name.
 pub const ASK: u8 = b'n';
 pub const ANSWER: u8 = b'y';
 const NO: u8 = b'-';
@@ -163,7 +163,8 @@ impl Office {
         });
     }
 
-    /// Until when nobody is let in, if that has failed. What can be read at the descriptor is not to be looked at meanwhile.
+    /// Until when nobody is let in, if that has failed. What can be read at the descriptor is not to be looked at
+    /// meanwhile.
     pub fn rests_until(&self) -> Option<Instant> {
         self.rests_until
     }

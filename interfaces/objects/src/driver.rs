@@ -35,8 +35,8 @@ impl RuntimeAccess {
     }
 
     /// # Panics
-    /// Inside an operation, which runs while the machine, or the copy that the machine would change next, is held. To the
-    /// caller of the operation that is an error.
+    /// Inside an operation, which runs while the machine, or the copy that the machine would change next, is held. To
+    /// the caller of the operation that is an error.
     pub fn with<R>(&self, what: impl FnOnce(&mut Runtime) -> R) -> R {
         assert!(!is_inside(), "an operation cannot use handles of objects");
         let (mut what, mut done) = (Some(what), None);

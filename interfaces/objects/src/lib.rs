@@ -59,8 +59,8 @@
 //! What is deliberately not here: operations on several objects at once, objects in objects, writes that are not waited
 //! for, and processes that come later than the job.
 //!
-//! - `object`: types that can be shared. - [`kind`], [`dynamic`]: the same for doors of other languages. - `copy`: what a process
-//!   has of an object. - `handle`, `space`: what programs call.
+//! - `object`: types that can be shared. - [`kind`], [`dynamic`]: the same for doors of other languages. - `copy`: what
+//!   a process has of an object. - `handle`, `space`: what programs call.
 //! - `runtime`: the machine behind it. - `driver`, `live`: what moves it. - `message`: what processes say.
 //! - [`standard`]: objects that many programs need.
 //!

@@ -1,8 +1,8 @@
-//! Memory that the processes of a cluster share: mapped before any of them is forked, so that it has one address in all, and
-//! what `p4_shmalloc` hands out of it.
+//! Memory that the processes of a cluster share: mapped before any of them is forked, so that it has one address in
+//! all, and what `p4_shmalloc` hands out of it.
 //!
-//! Free parts stand in a list by their addresses; the first one that is long enough is cut. Parts that touch become one.
-//! What stands in the area between its parts is trusted as far as the processes of a program trust each other: who
+//! Free parts stand in a list by their addresses; the first one that is long enough is cut. Parts that touch become
+//! one. What stands in the area between its parts is trusted as far as the processes of a program trust each other: who
 //! writes over the end of a part destroys the list.
 
 use crate::family::Register;

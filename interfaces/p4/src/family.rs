@@ -1,7 +1,7 @@
 //! The processes that this one has forked, and what all of them know of the job: a page of numbers in shared memory.
 //!
-//! Who is killed takes the job along: the parent of a killed process ends the others, and whose parent is killed is ended
-//! by the system.
+//! Who is killed takes the job along: the parent of a killed process ends the others, and whose parent is killed is
+//! ended by the system.
 //!
 //! Invariants:
 //! - The handler of the signal touches atomics only, and calls only what a handler may.

@@ -1,5 +1,5 @@
-//! Procgroups with more than the first line: the program becomes the launcher of a job, `weft mpiexec`, which starts what all
-//! lines say. Processes of such a job share no memory, so each is a cluster of its own.
+//! Procgroups with more than the first line: the program becomes the launcher of a job, `weft mpiexec`, which starts
+//! what all lines say. Processes of such a job share no memory, so each is a cluster of its own.
 
 use crate::procgroup::ProcgroupEntry;
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,8 @@
 //! libp4: P4 1.4b over the fabric, for C (`p4.h`) and Fortran (`p4f.h`).
 //!
-//! - [`start`]: from `p4_initenv` to `p4_wait_for_end`. The processes of one host are forks of the first one, so that they
-//!   have all its memory, and share what `p4_shmalloc` has given; under `weft run` each process is a cluster of its own.
-//!   [`arguments`] and [`procgroup`] read what the user has given; [`launch`] starts several clusters.
+//! - [`start`]: from `p4_initenv` to `p4_wait_for_end`. The processes of one host are forks of the first one, so that
+//!   they have all its memory, and share what `p4_shmalloc` has given; under `weft run` each process is a cluster of
+//!   its own. [`arguments`] and [`procgroup`] read what the user has given; [`launch`] starts several clusters.
 //! - [`family`]: the processes that this one has forked, and what happens when one of them is lost.
 //! - [`place`]: who we are. [`failure`]: how a job ends that cannot go on.
 //! - [`area`]: memory that a cluster shares. [`lock`] and [`monitors`]: what P4 has on it.

@@ -1,5 +1,5 @@
-//! P4's monitors: a lock, and queues of processes that wait inside. Who continues a waiting process hands the monitor over
-//! to it; nobody else comes in between.
+//! P4's monitors: a lock, and queues of processes that wait inside. Who continues a waiting process hands the monitor
+//! over to it; nobody else comes in between.
 //!
 //! All structures are as `p4.h` has them, in shared memory.
 
@@ -114,7 +114,8 @@ impl Subscripts {
         self.monitor.begin(1)
     }
 
-    /// The next number of at most `last`; -1 for each of so many processes when there are no more, and numbers begin anew.
+    /// The next number of at most `last`; -1 for each of so many processes when there are no more, and numbers begin
+    /// anew.
     pub fn take(&self, call: Call, last: i32, processes: i32, stride: i32) -> i32 {
         self.monitor.enter(call);
         let next = self.next.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Procgroup files: who takes part in a job.
 //!
-//! A line is `HOST PROCESSES [PROGRAM [USER]]`, `#` begins a comment. The first line tells how many processes share memory
-//! with the first one, besides it. Each further line is a cluster of its own.
+//! A line is `HOST PROCESSES [PROGRAM [USER]]`, `#` begins a comment. The first line tells how many processes share
+//! memory with the first one, besides it. Each further line is a cluster of its own.
 
 /// A line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]

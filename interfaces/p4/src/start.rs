@@ -1,9 +1,9 @@
 //! From `p4_initenv` to `p4_wait_for_end`.
 //!
-//! Alone on a host, the first process makes the memory that the cluster shares in `p4_initenv`, so that the program can use
-//! `p4_shmalloc` at once, and a segment for so many processes as the procgroup says in `p4_create_procgroup`. It forks
-//! the others there, and each joins the segment as a member. Where a launcher has started the process, all of that is
-//! given, and no procgroup is read. A procgroup with several clusters makes the process a launcher (`launch`).
+//! Alone on a host, the first process makes the memory that the cluster shares in `p4_initenv`, so that the program can
+//! use `p4_shmalloc` at once, and a segment for so many processes as the procgroup says in `p4_create_procgroup`. It
+//! forks the others there, and each joins the segment as a member. Where a launcher has started the process, all of
+//! that is given, and no procgroup is read. A procgroup with several clusters makes the process a launcher (`launch`).
 
 use crate::arguments::{self, GivenArguments};
 use crate::failure::{self, fail};

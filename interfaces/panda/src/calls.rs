@@ -1,7 +1,7 @@
 //! Remote procedure calls that wait for their answers, and who handles those that come.
 //!
-//! Nothing is sent twice, so a handler runs once for each call. An answer to what nobody waits for is thrown away, so a call
-//! is answered once.
+//! Nothing is sent twice, so a handler runs once for each call. An answer to what nobody waits for is thrown away, so a
+//! call is answered once.
 
 use crate::labels::PandaArrival;
 use crate::message::{Content, PandaMessage};

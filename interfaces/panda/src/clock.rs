@@ -36,8 +36,8 @@ impl PandaWorld {
     }
 }
 
-/// How far this platform's clock is ahead of that of platform 0, the standard deviation of that, and of how many samples:
-/// those that did not take long. Nanoseconds.
+/// How far this platform's clock is ahead of that of platform 0, the standard deviation of that, and of how many
+/// samples: those that did not take long. Nanoseconds.
 pub fn compare(call: &'static str, samples: usize) -> (i128, f64, usize) {
     let all: Vec<_> = (0..samples).map(|_| sample(call)).collect();
     let shortest = all.iter().map(|(_, took)| *took).min().unwrap_or(0);

@@ -4,15 +4,17 @@
 //! A message of Panda is one of the fabric's port: its tag says what it is for, and the number beside it which call it
 //! belongs to. Handlers are *upcalls*: they run by themselves while the program computes.
 //!
-//! - `message`, `fragments`: a stack of pieces, and parts of it. - `labels`: what messages say. - `calls`, `mp`, `points`,
-//!   `groups`: what each module keeps. - `upcalls`: which are to run. All these know nothing of the endpoint's monitor.
-//! - `world`: what stands beside the endpoint, and how it takes in what has come. - `sending`: what leaves. - `takers`: who
-//!   waits. - `rpc`, `membership`, `clock`, `life`, `call`: what programs ask for. - `shared`: locks and time. - `abi`: C.
+//! - `message`, `fragments`: a stack of pieces, and parts of it. - `labels`: what messages say. - `calls`, `mp`,
+//!   `points`, `groups`: what each module keeps. - `upcalls`: which are to run. All these know nothing of the
+//!   endpoint's monitor.
+//! - `world`: what stands beside the endpoint, and how it takes in what has come. - `sending`: what leaves. - `takers`:
+//!   who waits. - `rpc`, `membership`, `clock`, `life`, `call`: what programs ask for. - `shared`: locks and time. -
+//!   `abi`: C.
 //!
 //! Invariants:
 //! - Upcalls run one at a time, in the order of arrival, in a thread that waits in the library or polls, else in the
-//!   thread that delivers. While one waits for an answer others run above it, in its thread; so calls may go in circles.
-//!   Those of groups keep their order: none runs above another one.
+//!   thread that delivers. While one waits for an answer others run above it, in its thread; so calls may go in
+//!   circles. Those of groups keep their order: none runs above another one.
 //! - A thread that holds one of Panda's locks runs none, so an upcall that takes the lock waits for another thread.
 //! - What comes for a handler that is not there yet is kept until it is, up to a bound.
 //! - Sends of upcalls never wait. Others wait where much has not left yet, and no upcall runs there.

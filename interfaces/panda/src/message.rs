@@ -1,5 +1,6 @@
-//! Messages: a stack of pieces. A piece that is pushed stays where it is, since programs keep pointers to it, also beyond
-//! its pop; each has a length that is a multiple of 8, so that all are aligned to that, here and where they arrive.
+//! Messages: a stack of pieces. A piece that is pushed stays where it is, since programs keep pointers to it, also
+//! beyond its pop; each has a length that is a multiple of 8, so that all are aligned to that, here and where they
+//! arrive.
 
 use crate::fragments::{Cut, FIRST, Fragment, LAST};
 use std::borrow::Cow;

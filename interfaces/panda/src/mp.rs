@@ -1,5 +1,5 @@
-//! Message passing: entries that messages are sent to. An entry is a map, which has receives or a handler, or one receive.
-//! Sends that may not have left have numbers among them, too.
+//! Message passing: entries that messages are sent to. An entry is a map, which has receives or a handler, or one
+//! receive. Sends that may not have left have numbers among them, too.
 
 use crate::labels::NUMBERS;
 use crate::message::{Content, PandaMessage};
@@ -106,8 +106,8 @@ impl PandaEntries {
         self.add(PandaEntry::Send { kept })
     }
 
-    /// Begins a receive for a map; of [`DIRECT`] it is sent to by its own number. `None` if there is no such map, or one
-    /// with a handler.
+    /// Begins a receive for a map; of [`DIRECT`] it is sent to by its own number. `None` if there is no such map, or
+    /// one with a handler.
     pub fn add_receive(&mut self, map: u32, into: *mut PandaMessage) -> Option<u32> {
         let of_map = self.map(map).filter(|map| map.handler.is_none())?;
         let content = if map == DIRECT { None } else { of_map.queue.pop_front() };

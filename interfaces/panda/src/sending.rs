@@ -126,8 +126,8 @@ pub fn check_length(call: &'static str, length: usize) {
     }
 }
 
-/// Sends bytes that are given away. It waits where much has not left yet, but in no upcall. The number of a message that
-/// has not left yet.
+/// Sends bytes that are given away. It waits where much has not left yet, but in no upcall. The number of a message
+/// that has not left yet.
 pub fn give(call: &'static str, to: Peer, label: MessageLabel, content: Content) -> Option<u64> {
     check_length(call, content.length);
     let mut world = WORLD.enter();

@@ -21,8 +21,8 @@ thread_local! {
     static AFTER: RefCell<Vec<Arc<dyn AfterUpcall>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What an upcall does to other threads. It is done when the upcall has ended, or begins to wait: in the original upcalls
-/// have the highest priority, so programs count on it that who is woken in one does not overtake it.
+/// What an upcall does to other threads. It is done when the upcall has ended, or begins to wait: in the original
+/// upcalls have the highest priority, so programs count on it that who is woken in one does not overtake it.
 pub trait AfterUpcall {
     fn run(&self);
 }
@@ -86,7 +86,8 @@ pub enum Upcall {
 
 pub type GroupFunction = unsafe extern "C" fn(*mut PandaMessage);
 
-/// A message that this platform's program has sent to a group, and gets back in its turn. Until then nothing touches it.
+/// A message that this platform's program has sent to a group, and gets back in its turn. Until then nothing touches
+/// it.
 #[derive(Clone, Copy)]
 pub struct SentMessage(pub *mut PandaMessage);
 

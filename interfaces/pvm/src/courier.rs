@@ -4,8 +4,8 @@
 //! It is started when that first happens, looks every [`STEP`] while something is left, and lies down when nothing has
 //! been for [`PATIENCE`] looks. A send that leaves at once, which is nearly every one, knows nothing of it.
 //!
-//! Invariant: who calls it after it has looked for the last time wakes it. (`IN_USE` and `ASKED` are written and read in
-//! one order by both sides.)
+//! Invariant: who calls it after it has looked for the last time wakes it. (`IN_USE` and `ASKED` are written and read
+//! in one order by both sides.)
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};

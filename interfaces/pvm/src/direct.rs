@@ -1,9 +1,9 @@
 //! Long messages straight out of the sender's memory into the receiver's, with `pvm_psend` and `pvm_precv`.
 //!
-//! `pvm_psend` waits for nobody, so it copies what it cannot send at once. That is not needed where the receiver waits for
-//! just this message: so who has once had a long message of this kind from a task tells it, by a short message of its own
-//! context, before it waits for another one of it. The word says how many messages of the sender it has taken: if that are
-//! all, it waits for the next one, and goes on waiting until it has it.
+//! `pvm_psend` waits for nobody, so it copies what it cannot send at once. That is not needed where the receiver waits
+//! for just this message: so who has once had a long message of this kind from a task tells it, by a short message of
+//! its own context, before it waits for another one of it. The word says how many messages of the sender it has taken:
+//! if that are all, it waits for the next one, and goes on waiting until it has it.
 
 use crate::waiting::{FABRIC, wait_until};
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use weft_ports::{Envelope, Peer, Selector};
 /// Messages that are shorter are copied.
 pub const LEAST: usize = 1 << 16;
 
-/// The context of a word is that in which the next message is awaited, and this bit. A word is an empty message: its source
-/// says how many were taken.
+/// The context of a word is that in which the next message is awaited, and this bit. A word is an empty message: its
+/// source says how many were taken.
 const WORD: u32 = 1 << 31;
 /// In its tag: any.
 const ANY_TAG: i32 = -1;

@@ -1,7 +1,7 @@
 //! What calls answer besides success: the numbers and texts of PVM 3.4, and the line that says so.
 //!
-//! A call that fails leaves its number in `pvm_errno` and says so on standard error, in one line that names the task and
-//! the call, unless the program has asked for silence (the option `PvmAutoErr`).
+//! A call that fails leaves its number in `pvm_errno` and says so on standard error, in one line that names the task
+//! and the call, unless the program has asked for silence (the option `PvmAutoErr`).
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};

@@ -131,8 +131,8 @@ impl PvmLibrary {
 /// Others wait for another number; the machine is gone.
 pub fn meet(name: &ByteString, count: c_int) -> Result<bool, Error> {
     let mut library = enrolled()?;
-    // Whoever has joined or left has gone on after this was told. Where a number is given, it is as good to wait for others
-    // here first.
+    // Whoever has joined or left has gone on after this was told. Where a number is given, it is as good to wait for
+    // others here first.
     let is_sure = library.meetings.has(name) && (count != -1 || library.frozen.0.contains_key(name));
     if !is_sure && FABRIC.with(|endpoint| library.listen(endpoint))? {
         library.task()?.flush();

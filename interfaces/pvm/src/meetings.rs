@@ -1,9 +1,9 @@
 //! Places of barriers in shared memory: the machine has told where (`weft_pvm_machine`'s `meetings`).
 //!
-//! A place is a word that counts: rounds that are over, how many are awaited in the present one, and how many have come.
-//! Who comes last begins the next round and wakes the others. Who is told that the meeting is over leaves the round, unless
-//! that is over, and goes to the machine with it, as all others do. It leaves word there, so that those who are told
-//! something by it come to no meeting that is over. ([`crate::meet`] goes there.)
+//! A place is a word that counts: rounds that are over, how many are awaited in the present one, and how many have
+//! come. Who comes last begins the next round and wakes the others. Who is told that the meeting is over leaves the
+//! round, unless that is over, and goes to the machine with it, as all others do. It leaves word there, so that those
+//! who are told something by it come to no meeting that is over. ([`crate::meet`] goes there.)
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -290,8 +290,8 @@ impl OwnTask {
         gone
     }
 
-    /// Of the processes that something is to leave for those whose tasks are there no more. The fabric may know that late,
-    /// of one that was killed before it was first called, or never, of one that is no task any more.
+    /// Of the processes that something is to leave for those whose tasks are there no more. The fabric may know that
+    /// late, of one that was killed before it was first called, or never, of one that is no task any more.
     fn forget_gone(&mut self) -> Vec<Peer> {
         let mut peers: Vec<Peer> = self.leaving.iter().map(|(peer, _)| *peer).collect();
         peers.dedup();

@@ -89,8 +89,8 @@ pub fn wait_for_memory<R>(call: &'static str, mut done: impl FnMut(&mut Endpoint
     })
 }
 
-/// Waits until `done` answers. A thread that sleeps wakes up at `until`, and now and then where it `looks`; `done` is told
-/// when it is time to look at what is rare.
+/// Waits until `done` answers. A thread that sleeps wakes up at `until`, and now and then where it `looks`; `done` is
+/// told when it is time to look at what is rare.
 #[inline]
 pub fn wait_until<R>(
     call: &'static str,

@@ -1,9 +1,9 @@
 //! Answering a peer that wants its bytes back in the kernel while this program is busy with something else.
 //!
 //! A peer that hands its descriptor to somebody who bypasses us needs the bytes that it has not read: only their sender
-//! can send them again. A sender that is inside one of our calls sees the wish. One that computes, or waits for something
-//! else, is sent a signal that means nothing to programs (`SIGURG`; ignored by default, and so harmless where nobody
-//! handles it). A program that handles that signal itself keeps it, and answers with its next call.
+//! can send them again. A sender that is inside one of our calls sees the wish. One that computes, or waits for
+//! something else, is sent a signal that means nothing to programs (`SIGURG`; ignored by default, and so harmless where
+//! nobody handles it). A program that handles that signal itself keeps it, and answers with its next call.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -75,8 +75,8 @@ pub fn undisturbed(whole: Option<u64>, mut wait: impl FnMut(Option<u64>) -> c_in
     }
 }
 
-/// A data call of the program that the kernel answers: goes on after our signal, which ends those that have the time limit
-/// `limit`, and only those.
+/// A data call of the program that the kernel answers: goes on after our signal, which ends those that have the time
+/// limit `limit`, and only those.
 #[inline]
 pub fn undisturbed_call(fd: c_int, limit: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
     let before = calls();
@@ -110,8 +110,8 @@ fn call_again(fd: c_int, limit: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
     }
 }
 
-/// Whether the interrupted thread was in a wait of the kernel, which answers EINTR for our signal and no other. (Where the
-/// handler of another signal is about to run, that is what was interrupted; or it waits until we have returned.)
+/// Whether the interrupted thread was in a wait of the kernel, which answers EINTR for our signal and no other. (Where
+/// the handler of another signal is about to run, that is what was interrupted; or it waits until we have returned.)
 fn has_ended_a_wait(context: *const c_void) -> bool {
     const ENDED: i64 = -(libc::EINTR as i64);
     // SAFETY: the kernel hands the thread's registers, and its signal mask of 8 bytes, to a handler of this kind.

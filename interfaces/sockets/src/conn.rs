@@ -121,7 +121,8 @@ pub struct Connection {
     next_free: AtomicU32,
 }
 
-// SAFETY: all is atomic but `stream`, which is written once per life of the record before the state that allows reading.
+// SAFETY: all is atomic but `stream`, which is written once per life of the record before the state that allows
+// reading.
 unsafe impl Sync for Connection {}
 
 // SAFETY: zeros are a record that is not in use, and records may be shared.
@@ -276,7 +277,8 @@ pub fn hold(fd: c_int) -> Option<Hold> {
 }
 
 impl Connection {
-    /// An error of the kernel, which it tells only once, is to be told by the next call: of anybody who shares the socket.
+    /// An error of the kernel, which it tells only once, is to be told by the next call: of anybody who shares the
+    /// socket.
     pub fn owe(&self, error: raw::Errno) {
         if self.has_flag(WAS_ATTACHED) {
             self.stream().options().owed_error.store(error as u32, Ordering::Relaxed);
@@ -449,8 +451,8 @@ impl Connection {
         then(if direction == SENT { &self.sent } else { &self.received })
     }
 
-    /// The kernel is about to carry something, until the answer is dropped: where others share memory with us they see when
-    /// that was.
+    /// The kernel is about to carry something, until the answer is dropped: where others share memory with us they see
+    /// when that was.
     #[inline]
     #[must_use]
     pub fn note_by_kernel(&self, fd: c_int) -> ByKernel {
@@ -496,8 +498,8 @@ impl Connection {
         let state = self.state.load(Ordering::SeqCst);
         let before = self.holds.fetch_sub(hold, Ordering::SeqCst);
         if hold == DESCRIPTOR && before >> 32 == 1 {
-            // Nobody can reach it any more: the peer may look for the end. Where other processes hold it there is none yet,
-            // and `ends` takes the hint for the word of one who has looked for unread bytes.
+            // Nobody can reach it any more: the peer may look for the end. Where other processes hold it there is none
+            // yet, and `ends` takes the hint for the word of one who has looked for unread bytes.
             if self.has_flag(WAS_ATTACHED) && !self.stream().is_shared() {
                 self.stream().set_closing();
                 far::tell(&self.stream());

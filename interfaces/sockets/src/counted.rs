@@ -1,5 +1,5 @@
-//! Why a connection is with the kernel, as it is counted: for one cause at a time, from its first call on, so that the counts
-//! are right whenever the process is killed.
+//! Why a connection is with the kernel, as it is counted: for one cause at a time, from its first call on, so that the
+//! counts are right whenever the process is killed.
 
 use std::sync::atomic::Ordering;
 

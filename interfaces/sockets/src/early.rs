@@ -168,7 +168,8 @@ fn most_pauses(held: &Hold, may_wait: bool) -> u32 {
     if !may_wait || is_sure(held) { MOST_PAUSES } else { PAUSES }
 }
 
-/// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
+/// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by
+/// itself.
 fn other_end_is_idle_here(held: &Hold, fd: c_int) -> bool {
     let Some((here, there)) = kernel_counts::ends(fd) else { return false };
     let accepted = held.has_flag(ACCEPTED);

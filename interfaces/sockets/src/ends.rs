@@ -1,10 +1,10 @@
 //! Ends with bytes unread.
 //!
-//! A process that closes a socket, or is gone, while bytes for it are unread has reset its connection: its peer reads what
-//! is still there and then gets ECONNRESET, where it would have got an end. The kernel sees to that for what it has itself,
-//! and knows nothing of bytes in a ring. So who closes or exits looks at its ring before; and who is told of an end looks
-//! whether the other side left bytes unread without having looked itself, which is what a killed process does. Then the
-//! socket is brought into the state that a reset leaves: undone and shut in both directions.
+//! A process that closes a socket, or is gone, while bytes for it are unread has reset its connection: its peer reads
+//! what is still there and then gets ECONNRESET, where it would have got an end. The kernel sees to that for what it
+//! has itself, and knows nothing of bytes in a ring. So who closes or exits looks at its ring before; and who is told
+//! of an end looks whether the other side left bytes unread without having looked itself, which is what a killed
+//! process does. Then the socket is brought into the state that a reset leaves: undone and shut in both directions.
 //!
 //! What was sent to a process in the moments after it was killed counts as unread, too: nobody knows which was first.
 
@@ -20,7 +20,8 @@ use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::{epoll, family, far, kernel_counts, life, log};
 
-/// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
+/// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was
+/// changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
     let held = conn::hold(fd)?;
     if held.is_last_descriptor() {
@@ -34,8 +35,8 @@ pub fn before_close(fd: c_int) -> Option<libc::linger> {
     if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
 }
 
-/// Before the process exits, which closes everything. Not a child that was made without a word to us: what it seems to hold
-/// alone is its parent's, too.
+/// Before the process exits, which closes everything. Not a child that was made without a word to us: what it seems to
+/// hold alone is its parent's, too.
 pub fn before_exit() {
     if !life::is_known_process() {
         return;
@@ -52,8 +53,8 @@ pub fn before_exit() {
     });
 }
 
-/// Before what was shown is closed: its end is none as long as it is open at the rendezvous, too, and would be seen behind
-/// what is done next. What leads to another host that keeps open.
+/// Before what was shown is closed: its end is none as long as it is open at the rendezvous, too, and would be seen
+/// behind what is done next. What leads to another host that keeps open.
 fn await_let_go(conn: &Connection) {
     if conn.state_now() == OFFERED && !conn.has_flag(FAR) {
         STREAMS.await_let_go(STREAMS.shown());
@@ -123,8 +124,8 @@ fn undo(held: &Hold, fd: c_int, tells: bool) {
     held.set_flag(ASK_KERNEL | UNDONE);
 }
 
-/// The rendezvous is gone, and with it the way by the lane: every connection of this process that needs it is reset, which
-/// the kernel tells the other end. What is in a ring here is read before that is seen. The caller holds no lock.
+/// The rendezvous is gone, and with it the way by the lane: every connection of this process that needs it is reset,
+/// which the kernel tells the other end. What is in a ring here is read before that is seen. The caller holds no lock.
 #[cold]
 pub fn reset_deserted() {
     for (fd, entry) in table::entries(0, c_int::MAX) {
@@ -151,7 +152,8 @@ fn reset_if_needed(held: &Hold, fd: c_int) {
 /// Whether something is to come by the lane still, or to go by it.
 fn needs_lane(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
-    // The other host has ended the connection when all had come that it had sent; where it only reads on, ours is to go.
+    // The other host has ended the connection when all had come that it had sent; where it only reads on, ours is to
+    // go.
     let reads_on = kernel_counts::awaits_our_end(fd) && stream.peer_reads_on();
     let ended = kernel_counts::has_ended(fd) && !reads_on;
     // What the kernel has comes first, and would be lost. Who cannot send does not wait for it to be read.

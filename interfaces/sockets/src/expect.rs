@@ -1,8 +1,9 @@
 //! Data calls on a connection that was shown to the rendezvous and is not attached yet.
 //!
-//! A thread that blocks inside the kernel's call keeps all others from attaching, and may do so for ever: one thread of a
-//! program receives while another one sends. So calls wait beside the kernel's call here, in slices, and look again; the
-//! bytes themselves are moved by calls that do not block. After some waits without an answer the kernel has its way.
+//! A thread that blocks inside the kernel's call keeps all others from attaching, and may do so for ever: one thread of
+//! a program receives while another one sends. So calls wait beside the kernel's call here, in slices, and look again;
+//! the bytes themselves are moved by calls that do not block. After some waits without an answer the kernel has its
+//! way.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;

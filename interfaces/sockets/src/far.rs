@@ -1,13 +1,13 @@
 //! Connections to other hosts. They are the kernel's until the two rendezvous have brought the two ends together, which
-//! most never do; but a thread that has sent something on one, and would sleep next, looks for the answer first: a wake-up
-//! takes some ten times as long as the way of a byte from host to host.
+//! most never do; but a thread that has sent something on one, and would sleep next, looks for the answer first: a
+//! wake-up takes some ten times as long as the way of a byte from host to host.
 //!
 //! A look moves no byte and takes none: what the program gets, it gets by its own call, which the kernel answers. So
 //! nothing has to be known of the other end, and nothing handed back.
 //!
-//! One that carries short messages is shown to the rendezvous as one within the host is, and is attached like that. What
-//! differs from then on: somebody has to take what comes by the lane ([`Streams::drive`]) wherever data is waited for, and
-//! to say what is new ([`tell`]); what is long, or much, goes by the kernel.
+//! One that carries short messages is shown to the rendezvous as one within the host is, and is attached like that.
+//! What differs from then on: somebody has to take what comes by the lane ([`Streams::drive`]) wherever data is waited
+//! for, and to say what is new ([`tell`]); what is long, or much, goes by the kernel.
 //!
 //! [`Streams::drive`]: weft_fabric::stream::Streams::drive
 //!
@@ -41,8 +41,8 @@ const VAIN: u32 = 8;
 /// But for one in so many, which are the same at both ends: a connection goes by a lane only if both show it.
 const TRY_EVERY: u32 = 16;
 
-/// A call that sends more than this goes by the kernel, and all that follow it; so do they where the other side would be
-/// so far behind.
+/// A call that sends more than this goes by the kernel, and all that follow it; so do they where the other side would
+/// be so far behind.
 const LONG_BYTES: u64 = 2 << 10;
 const BEHIND_BYTES: u64 = 16 << 10;
 
@@ -69,8 +69,8 @@ thread_local! {
     static AWAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The connection cannot go by a ring of this host for this reason: perhaps because it leads to another one. Its cookie, if
-/// it is to be shown for that.
+/// The connection cannot go by a ring of this host for this reason: perhaps because it leads to another one. Its
+/// cookie, if it is to be shown for that.
 pub fn note(held: &Hold, fd: c_int, reason: Reason) -> Option<u64> {
     if reason != Reason::NotLocal || !kernel_counts::leads_elsewhere(fd) {
         return None;
@@ -150,8 +150,8 @@ pub fn after_receive(bytes: usize) {
     }
 }
 
-/// Whether a wait of so long is worth looking before: once after each send. Nobody is kept longer than he wants to wait,
-/// and who waits too shortly leaves the looking to the next wait.
+/// Whether a wait of so long is worth looking before: once after each send. Nobody is kept longer than he wants to
+/// wait, and who waits too shortly leaves the looking to the next wait.
 fn is_worth_it(timeout_ns: Option<u64>) -> bool {
     let longest = settings::spin_bound_ns().0;
     longest > 0 && timeout_ns.is_none_or(|ns| ns > longest) && AWAITS.with(|awaits| awaits.replace(false))
@@ -175,8 +175,8 @@ fn look_before_sleep(held: &Hold, fd: c_int) {
     }
 }
 
-/// Before a sleep of a receiver on an attached connection whose next bytes come by the kernel: looks as for one that is not.
-/// True if there is something.
+/// Before a sleep of a receiver on an attached connection whose next bytes come by the kernel: looks as for one that is
+/// not. True if there is something.
 #[inline]
 pub fn look_at_kernel(held: &Hold, fd: c_int) -> bool {
     held.stream().is_far() && is_worth_it(None) && pace::spin_far(|| has_come(held, fd))
@@ -187,9 +187,9 @@ fn has_come(held: &Hold, fd: c_int) -> bool {
     held.readable() != Readable::Kernel || raw::poll_one(fd, POLLIN | POLLRDHUP) != 0
 }
 
-/// Before a wait for descriptors that are the kernel's: looks, if an answer is awaited on one of them, by calls of `poll`
-/// that take no time and let in the signals that the wait does. What such a call has found is the answer of the wait; it is
-/// not asked for again.
+/// Before a wait for descriptors that are the kernel's: looks, if an answer is awaited on one of them, by calls of
+/// `poll` that take no time and let in the signals that the wait does. What such a call has found is the answer of the
+/// wait; it is not asked for again.
 pub fn before_poll(
     fds: &mut [pollfd],
     timeout_ns: Option<u64>,
@@ -283,8 +283,9 @@ pub fn lane_of(stream: &Stream) -> c_int {
     if stream.is_far() { STREAMS.lane().unwrap_or(-1) } else { -1 }
 }
 
-/// Now and then: whether the rendezvous is there. Where it is not, what others send by lane does not come, what is sent does not
-/// arrive, and nobody says so: these connections are reset. The caller has no lock. Few loads without such connections.
+/// Now and then: whether the rendezvous is there. Where it is not, what others send by lane does not come, what is sent
+/// does not arrive, and nobody says so: these connections are reset. The caller has no lock. Few loads without such
+/// connections.
 #[inline]
 pub fn look_after() {
     if STREAMS.has_far() {
@@ -313,8 +314,8 @@ pub fn nap(ns: u64) {
     let _ = raw::poll(&mut lane, Some(ns), None);
 }
 
-/// Before the kernel ends a direction, which the other host may learn sooner than what was sent before by the lane. False
-/// where it cannot be told: then bytes may be missing there, and it must not see an end.
+/// Before the kernel ends a direction, which the other host may learn sooner than what was sent before by the lane.
+/// False where it cannot be told: then bytes may be missing there, and it must not see an end.
 pub fn await_told(stream: &Stream) -> bool {
     if !stream.is_far() {
         return true;

@@ -378,8 +378,8 @@ fn from_kernel(
                 if pieces.left() > 0 {
                     from_ring(guard, held, fd, pieces, flags);
                 }
-                // Another one who looked before, and sleeps since, was to be woken by what we have taken; the ring may have
-                // more, of which nobody else tells it. Once in the life of a connection.
+                // Another one who looked before, and sleeps since, was to be woken by what we have taken; the ring may
+                // have more, of which nobody else tells it. Once in the life of a connection.
                 held.stream().rouse_receivers();
             }
             Turn::Came
@@ -392,8 +392,8 @@ fn from_kernel(
     }
 }
 
-/// The kernel's stream has ended; the peer may have sent into the ring before, or was to give back what it had sent there
-/// when it died.
+/// The kernel's stream has ended; the peer may have sent into the ring before, or was to give back what it had sent
+/// there when it died.
 #[cold]
 fn end_of_kernel(
     guard: &mut ReceiveGuard,

@@ -19,7 +19,8 @@ const CLOSE_WAIT: u8 = 8;
 const LAST_ACK: u8 = 9;
 const CLOSING: u8 = 11;
 
-/// The part of the kernel's `tcp_info` that is needed, with its layout (`linux/tcp.h`): the counts lie at these offsets.
+/// The part of the kernel's `tcp_info` that is needed, with its layout (`linux/tcp.h`): the counts lie at these
+/// offsets.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct TcpInfo([u8; 216]);
@@ -96,8 +97,8 @@ fn same_host(here: &KernelEnd, there: &KernelEnd) -> bool {
     here.address == there.address || (here.is_loopback() && there.is_loopback())
 }
 
-/// Whether the other side has ended the connection, or its direction of it: the kernel calls also that an end for readers
-/// that this side has shut against itself.
+/// Whether the other side has ended the connection, or its direction of it: the kernel calls also that an end for
+/// readers that this side has shut against itself.
 pub fn has_ended(fd: c_int) -> bool {
     TcpInfo::of(fd).is_some_and(|info| info.ended())
 }
@@ -114,8 +115,8 @@ pub fn ends(fd: c_int) -> Option<(KernelEnd, KernelEnd)> {
     Some((KernelEnd::of(&here)?, KernelEnd::of(&there)?))
 }
 
-/// Makes the kernel send what it holds back until a packet is full (Nagle's rule, `TCP_CORK`): setting `TCP_NODELAY` does
-/// that, also where it is set already or has no effect later.
+/// Makes the kernel send what it holds back until a packet is full (Nagle's rule, `TCP_CORK`): setting `TCP_NODELAY`
+/// does that, also where it is set already or has no effect later.
 pub fn push(fd: c_int) {
     let before = raw::option(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1 as c_int).unwrap_or(1);
     let _ = raw::set_option(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1);
@@ -176,8 +177,8 @@ enum CountSample {
 /// Whether the kernel has carried exactly what was counted, in a connection where nothing has ended. The caller makes
 /// sure that nobody of this process moves bytes meanwhile.
 ///
-/// The peer may go on sending, and under load something arrives between any two questions. What the program has taken is
-/// then known within bounds only; counts that lie in them again and again are believed.
+/// The peer may go on sending, and under load something arrives between any two questions. What the program has taken
+/// is then known within bounds only; counts that lie in them again and again are believed.
 pub fn agree(fd: c_int, sent: u64, received: u64) -> bool {
     let mut possible = false;
     for _ in 0..SAMPLES {

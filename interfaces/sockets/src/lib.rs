@@ -1,9 +1,9 @@
 //! The socket interface over the fabric: preloaded into programs that know nothing of it.
 //!
-//! The library stands in front of the C library's calls on descriptors. TCP connections between two such programs of one
-//! host move to rings in shared memory after a few calls; everything else, and every doubt, stays with the kernel. The
-//! descriptor is always the kernel's own connected socket, so that its end, its errors, its addresses and its options are
-//! the kernel's.
+//! The library stands in front of the C library's calls on descriptors. TCP connections between two such programs of
+//! one host move to rings in shared memory after a few calls; everything else, and every doubt, stays with the kernel.
+//! The descriptor is always the kernel's own connected socket, so that its end, its errors, its addresses and its
+//! options are the kernel's.
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
 //!   `expect`: calls meanwhile;
@@ -11,7 +11,8 @@
 //!   `family`, `life`: fork, exec, close, handing back to the kernel; `rescue`: bytes of a peer that is gone.
 //! - `ends`: what closing, exiting and being killed do to bytes that nobody has read.
 //! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
-//! - `passed`: connections that another process accepted; `requests`: `io_uring`; `rest`: what is left, told (`TCP_INQ`).
+//! - `passed`: connections that another process accepted; `requests`: `io_uring`; `rest`: what is left, told
+//!   (`TCP_INQ`).
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!

@@ -113,8 +113,8 @@ fn has_come_back(stream: &Stream, whom: Whom) -> bool {
     (whom == Whom::Child && stream.peer_returned()) || stream.lock_receive().want_kernel()
 }
 
-/// The bytes in the ring cannot come by the kernel: nobody shall get those behind them. What we have is still read by us,
-/// in order, and then the connection is reset.
+/// The bytes in the ring cannot come by the kernel: nobody shall get those behind them. What we have is still read by
+/// us, in order, and then the connection is reset.
 fn cut_off(held: &Hold, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
     let stream = held.stream();
@@ -419,8 +419,8 @@ fn await_all(start: u64, for_each: ForEach, whom: Whom) {
     }
 }
 
-/// Whether the peer of this connection still has to answer, and may: it is asked, and called with `calls`; one on another
-/// host is told of it with `tells`.
+/// Whether the peer of this connection still has to answer, and may: it is asked, and called with `calls`; one on
+/// another host is told of it with `tells`.
 fn awaits_answer(fd: c_int, calls: bool, tells: bool, whom: Whom) -> bool {
     let Some(held) = conn::hold(fd).filter(|held| held.state_now() == ATTACHED && !held.is_cut_off()) else {
         return false;

@@ -55,7 +55,8 @@ pub fn fell_back(fd: c_int, cause: impl Into<KernelReason>) {
     }
 }
 
-/// The sums of this process, at its end, where it belongs to no command that adds them up; none where it had no sockets.
+/// The sums of this process, at its end, where it belongs to no command that adds them up; none where it had no
+/// sockets.
 pub fn sums() {
     let sums = Sums { begun: 1, processes: 1, counters: STREAMS.counters().numbers(), ..Sums::default() };
     if sums.has_sockets() {

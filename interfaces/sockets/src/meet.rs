@@ -15,11 +15,12 @@ use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log
 
 pub static STREAMS: Streams = Streams::open();
 
-/// So often a connection, or a datagram socket, that nobody could be shown is tried again, each time after as many calls.
+/// So often a connection, or a datagram socket, that nobody could be shown is tried again, each time after as many
+/// calls.
 pub const RETRY_FACTOR: u32 = 8;
 
-/// Before a data call: attaches a connection if both ends are known by now, and leaves one to the kernel that has gone back
-/// to it. True if it is attached.
+/// Before a data call: attaches a connection if both ends are known by now, and leaves one to the kernel that has gone
+/// back to it. True if it is attached.
 #[inline]
 pub fn before_call(held: &Hold, fd: c_int) -> bool {
     match held.state() {
@@ -29,8 +30,8 @@ pub fn before_call(held: &Hold, fd: c_int) -> bool {
     }
 }
 
-/// Another process that shares the socket may have handed it back: what we know of its options is old from then on. False
-/// where an error is still to be told.
+/// Another process that shares the socket may have handed it back: what we know of its options is old from then on.
+/// False where an error is still to be told.
 #[cold]
 fn leave(held: &Hold) -> bool {
     let left = !held.owes() && held.change(ATTACHED, NEVER);

@@ -18,8 +18,8 @@ use super::{early, ends, epoll, kernel_counts, life};
 /// A sender looks whether the kernel knows of an end after this many ticks: some milliseconds.
 const LOOK_TICKS: u64 = 1 << 24;
 
-/// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It takes
-/// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
+/// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It
+/// takes an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
 const LET_GO_NS: u64 = 2_000_000_000;
 const LET_GO_NOW_NS: u64 = 200_000;
 /// On another host it takes as long as the network does, which may be away for a while.
@@ -161,7 +161,8 @@ fn turn(held: &Hold, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
     }
 }
 
-/// Whether the receiver need not let go: there is none, or it has taken what comes before and nobody will say that any more.
+/// Whether the receiver need not let go: there is none, or it has taken what comes before and nobody will say that any
+/// more.
 #[cold]
 fn is_over(fd: c_int, stream: &Stream) -> bool {
     let said = raw::poll_one(fd, POLLRDHUP);
@@ -242,8 +243,8 @@ fn broken(held: &Hold, fd: c_int) -> SendTurn {
     SendTurn::Failed(libc::ECONNRESET)
 }
 
-/// Now and then, and when the peer hints at it: whether the other side is gone. Then the kernel decides what a sender is
-/// told, from here on.
+/// Now and then, and when the peer hints at it: whether the other side is gone. Then the kernel decides what a sender
+/// is told, from here on.
 #[inline]
 fn look_for_end(held: &Hold, fd: c_int, stream: &Stream) {
     let now = raw::ticks();
@@ -326,7 +327,8 @@ pub fn to_kernel(held: &Hold, fd: c_int, stream: &Stream) {
     epoll::refresh(held);
 }
 
-/// After [`to_kernel`]: waits until anybody may send by the kernel. A receiver that does not let go costs the connection.
+/// After [`to_kernel`]: waits until anybody may send by the kernel. A receiver that does not let go costs the
+/// connection.
 pub fn await_kernel(fd: c_int, stream: &Stream) {
     let end = raw::now_ns() + LET_GO_NS;
     let mut urging = Urging::new();

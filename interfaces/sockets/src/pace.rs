@@ -3,10 +3,10 @@
 //! For the whole process: a call spins up to the bound until that has not helped a few times in a row, or until handing
 //! the core over took long, because others want it. Then calls sleep at once, and now and then try again.
 //!
-//! Two ends that both sleep wait much longer for each other than two that spin: each wait then has a wake-up of the other
-//! one in it. So one wait in vain says little, for it makes the next one of the other end longer; and short trials never
-//! see that it could be otherwise, so some trials are long enough for the other end to be woken. They become rare where
-//! they lead to nothing.
+//! Two ends that both sleep wait much longer for each other than two that spin: each wait then has a wake-up of the
+//! other one in it. So one wait in vain says little, for it makes the next one of the other end longer; and short
+//! trials never see that it could be otherwise, so some trials are long enough for the other end to be woken. They
+//! become rare where they lead to nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,14 +1,14 @@
 //! Connections that are passed to another process before anybody has used them: servers that accept in one process and
 //! serve in others.
 //!
-//! Two processes that move bytes of one connection each know only their own. So who passes one *vouches* for it, by a mark
-//! that the kernel keeps with the open socket, and *holds* it, by a lock of the kernel's on the socket that ends when he
-//! closes it or dies; to him it is the kernel's. Who is passed it counts from its beginning, and may show it to the
-//! rendezvous once the lock is his and the mark still there. Who passes one a second time, copies it or forks takes the
-//! mark away: then it stays the kernel's for everybody. So it does where it comes back to who has it still.
+//! Two processes that move bytes of one connection each know only their own. So who passes one *vouches* for it, by a
+//! mark that the kernel keeps with the open socket, and *holds* it, by a lock of the kernel's on the socket that ends
+//! when he closes it or dies; to him it is the kernel's. Who is passed it counts from its beginning, and may show it to
+//! the rendezvous once the lock is his and the mark still there. Who passes one a second time, copies it or forks takes
+//! the mark away: then it stays the kernel's for everybody. So it does where it comes back to who has it still.
 //!
-//! The mark is the signal that tells of input (`F_SETSIG`), set to the one that it is anyway; it means nothing to anybody
-//! else.
+//! The mark is the signal that tells of input (`F_SETSIG`), set to the one that it is anyway; it means nothing to
+//! anybody else.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;

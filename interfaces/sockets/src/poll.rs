@@ -1,7 +1,7 @@
 //! `poll` and its relatives over descriptors of all kinds.
 //!
-//! The kernel is asked about every descriptor, as the program wants it, with one exception: room to send on a connection
-//! whose bytes go by the ring. What the rings have is added.
+//! The kernel is asked about every descriptor, as the program wants it, with one exception: room to send on a
+//! connection whose bytes go by the ring. What the rings have is added.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -435,8 +435,8 @@ fn awaits_room(one: &pollfd, held: &Hold) -> bool {
     one.events & WRITING != 0 && held.stream().writable() == Writable::Full
 }
 
-/// Whoever waits for room must learn that nobody reads any more: of the kernel, whose end of the stream is that, or by a
-/// look now and then. Answers how long to sleep then.
+/// Whoever waits for room must learn that nobody reads any more: of the kernel, whose end of the stream is that, or by
+/// a look now and then. Answers how long to sleep then.
 fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
     let mut slice = None;
     for (place, one) in list.iter_mut().zip(fds) {

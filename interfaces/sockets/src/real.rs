@@ -1,8 +1,8 @@
 //! The C library's own functions behind our hooks.
 //!
 //! What is not accelerated goes to them and not straight to the kernel, so that threads can be cancelled in them, and
-//! everything else that the C library does stays as it was. They are resolved when the library is loaded; a hook that is
-//! called before that resolves its own (looking up a symbol that exists neither allocates nor fails).
+//! everything else that the C library does stays as it was. They are resolved when the library is loaded; a hook that
+//! is called before that resolves its own (looking up a symbol that exists neither allocates nor fails).
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -44,7 +44,8 @@ macro_rules! real {
                 if at.is_null() {
                     at = resolve(&slots::$name, name_of(concat!(stringify!($name), "\0")));
                 }
-                // SAFETY: a function of this name has this type; the one that stands in answers -1 in the same register.
+                // SAFETY: a function of this name has this type; the one that stands in answers -1 in the same
+                // register.
                 unsafe {
                     std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $answer>(at)($($argument),*)
                 }

@@ -1,6 +1,6 @@
-//! Requests of `io_uring`, which pass our calls by. The queue that a program sets up is mapped here, too, and what it submits
-//! is looked at before the kernel gets it: registrations in epoll sets are made by our own call, and a socket that a
-//! request names otherwise becomes the kernel's before.
+//! Requests of `io_uring`, which pass our calls by. The queue that a program sets up is mapped here, too, and what it
+//! submits is looked at before the kernel gets it: registrations in epoll sets are made by our own call, and a socket
+//! that a request names otherwise becomes the kernel's before.
 //!
 //! What cannot be seen (a thread of the kernel takes requests by itself, descriptors have other numbers, a copy of the
 //! queue's descriptor is used) is as it always was: what is not attached yet stays with the kernel. So it is with
@@ -185,7 +185,8 @@ fn forget(queue: &Queue) {
         (queue.requests.swap(std::ptr::null_mut(), Ordering::AcqRel).cast(), bytes),
     ];
     for (at, bytes) in parts.into_iter().filter(|(at, _)| !at.is_null()) {
-        // SAFETY: mapped by us. Whoever submits to a queue while it is closed may fault, as he would in his own mapping of it.
+        // SAFETY: mapped by us. Whoever submits to a queue while it is closed may fault, as he would in his own mapping
+        // of it.
         unsafe { raw::unmap(at, bytes) };
     }
     COUNT.fetch_sub(1, Ordering::Release);

@@ -1,8 +1,8 @@
 //! Bytes of a peer that is gone, for somebody who cannot read the ring.
 //!
-//! Only the other end of a TCP connection can put bytes into it, and that end is gone. So they are put into a connection
-//! that is made for them, between the same addresses (but not the same ports; and where the other one is another host's,
-//! both are ours), and ended as the old one was; its end takes the place of the descriptor.
+//! Only the other end of a TCP connection can put bytes into it, and that end is gone. So they are put into a
+//! connection that is made for them, between the same addresses (but not the same ports; and where the other one is
+//! another host's, both are ours), and ended as the old one was; its end takes the place of the descriptor.
 //!
 //! The direction is kept all the time: a call of another thread finds the bytes either where they were, or all of them,
 //! in their order, behind the new descriptor.
@@ -46,8 +46,8 @@ impl Drop for DescriptorPair {
     }
 }
 
-/// Moves what is left into a connection that takes the place of all descriptors of this one. False where that cannot be:
-/// then bytes may be missing, and nobody must take the rest for the whole.
+/// Moves what is left into a connection that takes the place of all descriptors of this one. False where that cannot
+/// be: then bytes may be missing, and nobody must take the rest for the whole.
 pub fn replace(held: &Hold, fd: c_int) -> bool {
     // What others of the fork family have still to read is theirs.
     if held.stream().is_shared() {

@@ -1,5 +1,5 @@
-//! What is left to be read, told beside what came (`TCP_INQ`). A program that is told 0 may not read again before the next
-//! edge: too little would make it wait for bytes that are there.
+//! What is left to be read, told beside what came (`TCP_INQ`). A program that is told 0 may not read again before the
+//! next edge: too little would make it wait for bytes that are there.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;

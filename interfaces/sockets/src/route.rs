@@ -235,7 +235,8 @@ pub fn flags_of_vector_call(flags: c_int) -> c_int {
     if flags & RWF_NOWAIT != 0 { MSG_DONTWAIT } else { 0 }
 }
 
-/// The program is about to pass descriptors to another process: connections among them that were used become the kernel's.
+/// The program is about to pass descriptors to another process: connections among them that were used become the
+/// kernel's.
 ///
 /// # Safety
 /// `header` is a valid message header.

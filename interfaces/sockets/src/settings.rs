@@ -25,8 +25,8 @@ static UDP: AtomicBool = AtomicBool::new(true);
 /// The names of programs that are left alone, with commas between them. Not a setting of the user's: `weft sock --not`.
 const NOT: &str = "WEFT_SOCK_NOT";
 
-/// Reads the environment. False when a setting is refused, and what is wrong was said, or when this program is to be left
-/// alone.
+/// Reads the environment. False when a setting is refused, and what is wrong was said, or when this program is to be
+/// left alone.
 pub fn read() -> bool {
     if std::env::var_os(NOT).is_some_and(|names| program_names().any(|name| is_listed(&names, &name))) {
         return false;
@@ -46,7 +46,8 @@ pub fn read() -> bool {
     }
 }
 
-/// What this program is called: the file that was started (a script's own name) and the one that runs (its interpreter).
+/// What this program is called: the file that was started (a script's own name) and the one that runs (its
+/// interpreter).
 fn program_names() -> impl Iterator<Item = OsString> {
     // SAFETY: the kernel's word for a process; where it is not null it is a string that lives as long as the process.
     let started = unsafe {

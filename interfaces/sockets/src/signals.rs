@@ -1,9 +1,9 @@
 //! Whether a sleep that a signal handler interrupted goes on.
 //!
 //! The kernel restarts a blocking `recv` after a handler that was installed with `SA_RESTART`, but never the `ppoll` in
-//! which we sleep for it, and nobody tells which handler has run. So: while all handlers of the process are of one kind,
-//! that kind decides. Where both kinds are installed, the sleep is done with signals blocked and a signal descriptor
-//! beside the others, so that what is pending can be looked at before it is let through.
+//! which we sleep for it, and nobody tells which handler has run. So: while all handlers of the process are of one
+//! kind, that kind decides. Where both kinds are installed, the sleep is done with signals blocked and a signal
+//! descriptor beside the others, so that what is pending can be looked at before it is let through.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -102,8 +102,8 @@ fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
     }
 }
 
-/// A call that finds all in shared memory never comes to where the C library would end a cancelled thread. It ends here;
-/// nothing may be held that is not given back by dropping it.
+/// A call that finds all in shared memory never comes to where the C library would end a cancelled thread. It ends
+/// here; nothing may be held that is not given back by dropping it.
 #[inline]
 pub fn may_be_cancelled() {
     // SAFETY: no arguments; where it does not return it unwinds, as any call of the C library here may.
@@ -133,8 +133,8 @@ impl Drop for SignalDescriptor {
     }
 }
 
-/// All signals are blocked until it is dropped, also where the thread is cancelled. Not those of the C library: by them a
-/// thread is cancelled, and takes over the user that another thread has set.
+/// All signals are blocked until it is dropped, also where the thread is cancelled. Not those of the C library: by them
+/// a thread is cancelled, and takes over the user that another thread has set.
 struct BlockedSignals(u64);
 
 impl BlockedSignals {

@@ -21,8 +21,8 @@ pub fn splice(from: c_int, to: c_int, length: usize, flags: c_uint, real: impl F
     if conn::hold(from).is_none() && conn::hold(to).is_none() {
         return real();
     }
-    // Only the kernel knows what a number is: the C library closes files of its own without a word to us, and a pipe may
-    // have the number that a connection had.
+    // Only the kernel knows what a number is: the C library closes files of its own without a word to us, and a pipe
+    // may have the number that a connection had.
     let outward = is_pipe(from);
     let (fd, pipe) = if outward { (to, from) } else { (from, to) };
     let Some(held) = conn::hold(fd) else { return real() };
@@ -110,8 +110,8 @@ fn receive(held: &Hold, fd: c_int, pipe: c_int, wanted: usize, done: usize) -> R
     Ok(SpliceStep::Moved(came))
 }
 
-/// One piece from the pipe into the connection, not more than has room where the program does not want to wait. What was
-/// taken is sent, or the connection has failed.
+/// One piece from the pipe into the connection, not more than has room where the program does not want to wait. What
+/// was taken is sent, or the connection has failed.
 fn send(held: &Hold, fd: c_int, pipe: c_int, wanted: usize) -> Result<SpliceStep, Errno> {
     let stream = held.stream();
     let room = match stream.writable() {
@@ -137,8 +137,8 @@ fn send(held: &Hold, fd: c_int, pipe: c_int, wanted: usize) -> Result<SpliceStep
         let piece = [iovec { iov_base: buffer[sent..].as_mut_ptr().cast(), iov_len: read - sent }];
         match outgoing::send(held, fd, Pieces::new(&piece), 0) {
             Ok(bytes) => sent += bytes,
-            // Another sender was faster, or a signal came. A peer that makes room seem to be there, and never to come, is
-            // not waited for for ever; what was taken cannot be put back.
+            // Another sender was faster, or a signal came. A peer that makes room seem to be there, and never to come,
+            // is not waited for for ever; what was taken cannot be put back.
             Err(libc::EAGAIN | libc::EINTR) if raw::now_ns() < end || !stream.nonblocking() => {
                 let _ = raw::poll(&mut [], Some(1_000_000), None);
             }

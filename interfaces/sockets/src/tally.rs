@@ -2,8 +2,8 @@
 //! tells where.
 //!
 //! It is opened by the number of that command, which needs no descriptor in any program. That does not work for another
-//! user, nor where processes have other numbers. So a process of root, which may become either, keeps a descriptor, closed on
-//! exec, and hands it on only to what it starts when it has become one. Who has found it so hands it on, too.
+//! user, nor where processes have other numbers. So a process of root, which may become either, keeps a descriptor,
+//! closed on exec, and hands it on only to what it starts when it has become one. Who has found it so hands it on, too.
 
 use std::ffi::{CString, c_int};
 use std::fs::File;

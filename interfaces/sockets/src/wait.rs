@@ -236,8 +236,8 @@ pub fn serve(held: &Hold, fd: c_int) {
     }
 }
 
-/// The same without a word to the epoll sets, nor to another host, whose locks a handler may have interrupted; whether there
-/// was something to do.
+/// The same without a word to the epoll sets, nor to another host, whose locks a handler may have interrupted; whether
+/// there was something to do.
 pub fn answer(held: &Hold, fd: c_int) -> bool {
     let stream = held.stream();
     if !stream.asked_back() {

@@ -24,8 +24,8 @@ pub fn send(kind: i32, bytes: &[u8], to: i64) {
     tally::sent(to.0, bytes.len());
 }
 
-/// Receives the next message of `from`, or, if that is -1, one of whoever comes next in turn among those whose next message
-/// is of this type.
+/// Receives the next message of `from`, or, if that is -1, one of whoever comes next in turn among those whose next
+/// message is of this type.
 #[inline]
 pub fn receive(kind: i32, room: &mut [u8], from: i64) -> TakenMessage {
     assert_open("RCV");
@@ -78,8 +78,8 @@ fn next_of_any(call: &'static str, kind: i32) -> Peer {
     })
 }
 
-/// A process whose next message is of this type. The search begins after the one that was found last, so that nobody who
-/// sends much keeps others from being heard.
+/// A process whose next message is of this type. The search begins after the one that was found last, so that nobody
+/// who sends much keeps others from being heard.
 fn in_turn(endpoint: &mut Endpoint, kind: i32) -> Option<Peer> {
     static LAST: AtomicU32 = AtomicU32::new(0);
     endpoint.probe(TcgmsgContext::Messages.from(None))?;

@@ -1,8 +1,9 @@
-//! The shared counter of `NXTVAL`: the numbers from 0 on, each to one process only, until all have said that they are done.
+//! The shared counter of `NXTVAL`: the numbers from 0 on, each to one process only, until all have said that they are
+//! done.
 //!
-//! Where all processes share memory it is a word there, and nobody serves it. Where they do not, process 0 answers active
-//! messages; a thread of the fabric takes them while its program computes. Who is done waits for the others asleep: for a
-//! word in the one case, in the other for a message of the one that comes last.
+//! Where all processes share memory it is a word there, and nobody serves it. Where they do not, process 0 answers
+//! active messages; a thread of the fabric takes them while its program computes. Who is done waits for the others
+//! asleep: for a word in the one case, in the other for a message of the one that comes last.
 
 use crate::failure::{fail, lost};
 use crate::place::{MESSENGER, TcgmsgContext, me, size};

@@ -1,5 +1,5 @@
-//! How a job ends that cannot go on: as TCGMSG's `Error` does, with a line and for all processes; and what of arguments leads
-//! there.
+//! How a job ends that cannot go on: as TCGMSG's `Error` does, with a line and for all processes; and what of arguments
+//! leads there.
 
 use crate::place;
 use std::io::Write;

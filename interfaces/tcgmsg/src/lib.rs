@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - What the program does wrong ends the job with one line ([`failure::fail`]); so does the loss of a process.
-//! - Conversations have contexts of their own ([`place::TcgmsgContext`]), so that a collective operation takes no message that
-//!   is meant for `RCV`.
+//! - Conversations have contexts of their own ([`place::TcgmsgContext`]), so that a collective operation takes no
+//!   message that is meant for `RCV`.
 //! - Of an asynchronous message the library keeps the address only, until `WAITCOM`.
 //!
 //! Test: `cargo test -p weft-tcgmsg`, and `tests/tests/tcgmsg.rs` over the installed library.

@@ -1,7 +1,7 @@
 //! Asynchronous messages: begun by `SND` and `RCV` with a last argument of 0, and over after `WAITCOM`.
 //!
-//! Invariant PENDING-LIVES: the program leaves the memory of such a message alone until it has called `WAITCOM` for the other
-//! process, as TCGMSG demands.
+//! Invariant PENDING-LIVES: the program leaves the memory of such a message alone until it has called `WAITCOM` for the
+//! other process, as TCGMSG demands.
 
 use crate::channel::checked;
 use crate::failure::{assert_open, lost, other};

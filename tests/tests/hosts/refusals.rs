@@ -150,8 +150,8 @@ fn agent_that_says(directory: &tempfile::TempDir, bytes: &[u8]) -> String {
     let (words, script) = (directory.path().join("words"), directory.path().join("agent"));
     std::fs::write(&words, bytes).unwrap();
     std::fs::write(&script, format!("cat '{}'\nexec cat > /dev/null\n", words.display())).unwrap();
-    // Read by a shell: a program that has just been written may be open for writing still, in a process that another test
-    // is starting.
+    // Read by a shell: a program that has just been written may be open for writing still, in a process that another
+    // test is starting.
     format!("sh {} {{host}}", script.display())
 }
 
@@ -205,8 +205,8 @@ fn what_cannot_be_started_there_is_told_with_the_code_of_shells() {
     assert_line(&text, &format!("host '{}': working directory '/no/such'", host(2)), &[]);
 }
 
-/// The second host greets, and never hears what it is to start. The first one hears it half a second before that is found
-/// to be late, and refuses.
+/// The second host greets, and never hears what it is to start. The first one hears it half a second before that is
+/// found to be late, and refuses.
 #[test]
 fn a_refusal_is_told_also_where_another_host_is_late() {
     let directory = tempfile::tempdir().unwrap();

@@ -52,8 +52,8 @@ fn end_both(lab: &Lab, jobs: [Child; 2]) {
     }
 }
 
-/// What daemons promise that may not run anything in real time, such as in a control group without it: each says so once,
-/// and jobs run as without turns.
+/// What daemons promise that may not run anything in real time, such as in a control group without it: each says so
+/// once, and jobs run as without turns.
 fn go_on_without_turns(lab: &Lab) {
     let [(first, one), (second, two)] = two_jobs(lab);
     let told = |number| fs::read_to_string(lab.said_by(number)).expect("read").matches(NO_TURNS).count();

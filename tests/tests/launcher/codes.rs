@@ -149,8 +149,8 @@ fn ranks_have_the_limits_that_the_launcher_was_started_with() {
 fn executable_of_an_unknown_format_is_told_and_nothing_is_left_waiting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("nonsense");
-    // Another process writes it: what this one has open for writing another test may be starting a program with, and while
-    // that lasts the kernel says "text file busy" instead.
+    // Another process writes it: what this one has open for writing another test may be starting a program with, and
+    // while that lasts the kernel says "text file busy" instead.
     let write = "printf '\\177 neither a program nor a script' > \"$0\" && chmod 755 \"$0\"";
     assert!(std::process::Command::new("sh").args(["-c", write]).arg(&file).status().unwrap().success());
     let done = finish(weft_run("-n 2").arg(&file));

@@ -100,8 +100,8 @@ pub fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill {pid}");
 }
 
-/// Waits until the state of a process is one that is wanted. The kernel tells a stop only to the parent, which we are not for
-/// a rank: looked at until it shows.
+/// Waits until the state of a process is one that is wanted. The kernel tells a stop only to the parent, which we are
+/// not for a rank: looked at until it shows.
 #[allow(dead_code)]
 pub fn wait_for_state(pid: i32, wanted: impl Fn(char) -> bool) {
     loop {

@@ -34,8 +34,8 @@ impl fmt::Display for Declared {
     }
 }
 
-/// Whatever a header declares as a function of MPI, and the types of functions that programs hand over, by name; extensions, whose
-/// names begin with `MPIX_`, are everybody's own.
+/// Whatever a header declares as a function of MPI, and the types of functions that programs hand over, by name;
+/// extensions, whose names begin with `MPIX_`, are everybody's own.
 pub fn declared(header: &Path) -> BTreeMap<String, Declared> {
     let folder = header.parent().expect("a header lies in a folder");
     let output = Command::new("cc").args(["-E", "-P", "-x", "c", "-I"]).arg(folder).arg(header).output();

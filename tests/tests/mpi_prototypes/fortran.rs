@@ -1,4 +1,5 @@
-//! Interfaces of Fortran as the modules have them, and as they follow from the declarations of C (MPI 5.0, section 19.1).
+//! Interfaces of Fortran as the modules have them, and as they follow from the declarations of C (MPI 5.0, section
+//! 19.1).
 
 use super::c::{Declared, Parameter};
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ impl fmt::Display for Procedure {
     }
 }
 
-/// What a suffix of a specific name says is nothing that a program sees: memory by `TYPE(C_PTR)`, `mpi_f08`, buffers of any shape.
+/// What a suffix of a specific name says is nothing that a program sees: memory by `TYPE(C_PTR)`, `mpi_f08`, buffers of
+/// any shape.
 const SUFFIXES: [&str; 3] = ["_cptr", "_f08ts", "_f08"];
 
 impl Procedure {
@@ -76,8 +78,8 @@ fn argument(procedure: &str, dummy: &str, body: &[&str]) -> String {
     panic!("{procedure} declares no {dummy}");
 }
 
-/// What follows for Fortran from the declarations of C. Tools have C alone, and so have conversions of handles; `mpi_f08` lacks what
-/// was deprecated before it came, and `mpi` has no large counts.
+/// What follows for Fortran from the declarations of C. Tools have C alone, and so have conversions of handles;
+/// `mpi_f08` lacks what was deprecated before it came, and `mpi` has no large counts.
 pub fn expected(functions: &BTreeMap<String, Declared>, dialect: Dialect) -> Vec<(String, Procedure)> {
     let old = ["MPI_Attr_delete", "MPI_Attr_get", "MPI_Attr_put", "MPI_Keyval_create", "MPI_Keyval_free"];
     let is_there = |name: &str| {

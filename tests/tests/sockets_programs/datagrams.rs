@@ -1,8 +1,8 @@
 //! Programs that send datagrams, each inside and beside one that is outside. A datagram goes by a ring only while its
 //! receiver looks; so whether rings are used is seen where a client looks without sleeping (`datagrams.py client`).
 //!
-//! Servers that set `SO_REUSEADDR`, as dnsmasq, memcached, iperf3, sockperf and socat do, stay with the kernel: what they
-//! answer must be the same.
+//! Servers that set `SO_REUSEADDR`, as dnsmasq, memcached, iperf3, sockperf and socat do, stay with the kernel: what
+//! they answer must be the same.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -118,8 +118,8 @@ fn memcached_answers_datagrams() {
     server.end();
 }
 
-/// A server for each client: one that comes while the server still ends another's test is turned away or reset, which the
-/// server's listening socket is as well then; also without the library.
+/// A server for each client: one that comes while the server still ends another's test is turned away or reset, which
+/// the server's listening socket is as well then; also without the library.
 #[test]
 fn iperf3_counts_datagrams_both_ways() {
     let folder = TempDir::new().expect("a folder");

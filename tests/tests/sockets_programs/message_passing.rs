@@ -39,7 +39,8 @@ fn pvm_program(folder: &Path) -> std::path::PathBuf {
     program
 }
 
-/// Debian's PVM uses Unix sockets within a host, also for direct routes: they are the kernel's, and nothing is disturbed.
+/// Debian's PVM uses Unix sockets within a host, also for direct routes: they are the kernel's, and nothing is
+/// disturbed.
 #[test]
 fn pvm_tasks_find_their_data_intact() {
     let folder = TempDir::new().expect("a folder");

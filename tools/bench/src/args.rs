@@ -12,10 +12,10 @@ use std::path::PathBuf;
 /// missed against the best peer of the same run.
 ///
 /// Processors of a virtual machine move. So where two ranks sit on two cores, the cache line between these is timed
-/// before and after each sample; samples are of one state when these times differ at most by a factor of 1.5. A line gets more
-/// turns, up to three times as many, until every library has `--turns` samples of one state. Only these count, those of
-/// the shortest cache lines if there is a choice; the table says whether that is "near", as near as the cores came in
-/// this run, or "far". Failing that all samples count: "any".
+/// before and after each sample; samples are of one state when these times differ at most by a factor of 1.5. A line
+/// gets more turns, up to three times as many, until every library has `--turns` samples of one state. Only these
+/// count, those of the shortest cache lines if there is a choice; the table says whether that is "near", as near as the
+/// cores came in this run, or "far". Failing that all samples count: "any".
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {

@@ -86,7 +86,8 @@ pub fn failed(failures: &[String]) -> impl Iterator<Item = String> {
     failures.iter().map(|what| format!("failed: {what}"))
 }
 
-/// How many bars are met, and which are missed. Of each: the name of its line, its text, and whether it is met, if known.
+/// How many bars are met, and which are missed. Of each: the name of its line, its text, and whether it is met, if
+/// known.
 pub fn tally<'a>(bars: impl Iterator<Item = (&'a str, &'a str, Option<bool>)> + Clone) -> Vec<String> {
     let count = |met| bars.clone().filter(|bar| bar.2 == met).count();
     let (met, unknown, all) = (count(Some(true)), count(None), bars.clone().count());

@@ -5,7 +5,8 @@
 //! and shows it: table, JSON, plot.
 //!
 //! What is deliberately not here: any MPI call, any timing of messages (the C programs do both; only the fabric's own
-//! layers, which have no C interface, are timed in [`layers`]), any absolute judgement of a time. Bars are ratios to the best peer or to a limit measured in the same run.
+//! layers, which have no C interface, are timed in [`layers`]), any absolute judgement of a time. Bars are ratios to
+//! the best peer or to a limit measured in the same run.
 //!
 //! Invariants: libraries are compared by samples of one state of the machine, or the table says that it could not be
 //! ([`state`]); libraries never see each other's environment ([`library`]); whatever ends a run, no process that it

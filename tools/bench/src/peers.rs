@@ -1,7 +1,8 @@
 //! The other libraries: Python wheels, each in a virtual environment of its own, installed once and kept.
 //!
 //! One environment each, because the wheels bring files of the same name (`mpicc`, `libfabric.so.1`) and do not work
-//! together. A peer counts as installed when its marker file is there; what an interrupted installation left is removed.
+//! together. A peer counts as installed when its marker file is there; what an interrupted installation left is
+//! removed.
 
 use crate::library::{Library, LibraryName};
 use crate::process;

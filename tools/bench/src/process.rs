@@ -16,7 +16,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static JOBS: AtomicU64 = AtomicU64::new(0);
 
 const MARK: &str = "MPIBENCH_JOB";
-/// Names the file in which the measuring program repeats what is wrong: launchers drop what an aborting rank wrote last.
+/// Names the file in which the measuring program repeats what is wrong: launchers drop what an aborting rank wrote
+/// last.
 const ERRORS: &str = "MPIBENCH_ERRORS";
 /// Between asking a job to end and killing what is left of it.
 const GRACE: Duration = Duration::from_secs(5);

@@ -88,8 +88,8 @@ enum FoundHost<T> {
 struct Checked {
     hosts: Vec<(String, FoundHost<HostAbout>)>,
     pairs: Vec<(String, String, FoundHost<Distance>)>,
-    /// Those of the pairs whose hosts both can have XDP filters, once more with these attached: what is short goes past the
-    /// kernel then, and what is long by TCP, as other traffic of the interfaces does.
+    /// Those of the pairs whose hosts both can have XDP filters, once more with these attached: what is short goes past
+    /// the kernel then, and what is long by TCP, as other traffic of the interfaces does.
     filtered: Vec<(String, String, FoundHost<Distance>)>,
 }
 

@@ -1,7 +1,7 @@
 //! `weft jobs`: jobs that are over.
 //!
-//! Their records come from the daemon of this host, or from a file that launchers append to (`weft run --record`). Whatever
-//! the source, it gives a list of records, and everything here shows such a list.
+//! Their records come from the daemon of this host, or from a file that launchers append to (`weft run --record`).
+//! Whatever the source, it gives a list of records, and everything here shows such a list.
 
 use crate::ask;
 use anyhow::{Context, Result, bail};

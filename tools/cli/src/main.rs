@@ -1,7 +1,7 @@
 //! The `weft` command: a table of subcommands, each in its own file.
 //!
-//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`, `parallel`) it is the front of that name, and under a link of
-//! the user's own to one of those (`mympicc`) as well.
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`, `parallel`) it is the front
+//! of that name, and under a link of the user's own to one of those (`mympicc`) as well.
 #![forbid(unsafe_code)]
 
 mod ask;
@@ -293,8 +293,8 @@ fn parse<P: Parser + Send>(words: &[OsString]) -> Result<P, clap::Error> {
     })
 }
 
-/// Ends with one line that says what is wrong with the command line; help, also where nothing was asked for, and version are
-/// printed as they are.
+/// Ends with one line that says what is wrong with the command line; help, also where nothing was asked for, and
+/// version are printed as they are.
 fn refuse(front: &str, error: &clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();

@@ -112,8 +112,8 @@ pub fn completions(command: clap::Command, shell: Shell, out: &mut impl Write) -
     out.write_all(script.as_bytes()).context("cannot write it")
 }
 
-/// What help tells of a command, and nothing of what only our own programs use. Names have to live as long as the program,
-/// which ends when it has written them.
+/// What help tells of a command, and nothing of what only our own programs use. Names have to live as long as the
+/// program, which ends when it has written them.
 fn visible(command: &clap::Command) -> clap::Command {
     let lasting = |name: &str| -> &'static str { name.to_owned().leak() };
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();

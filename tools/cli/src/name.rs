@@ -10,8 +10,8 @@ fn is_front(name: &str) -> bool {
     Language::of_name(name).is_some() || matches!(name, "mpiexec" | "mpirun" | "parallel")
 }
 
-/// The name of the front that is meant: that of the command, or, where it is a link of the user's own, the first one that it
-/// leads over. Otherwise the command's.
+/// The name of the front that is meant: that of the command, or, where it is a link of the user's own, the first one
+/// that it leads over. Otherwise the command's.
 pub fn of(command: &Path) -> String {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let own = name(command);

@@ -31,7 +31,8 @@ pub struct RendezvousArguments {
     /// Serve connections to other hosts, by lanes on this interface.
     #[arg(long, value_name = "INTERFACE", requires = "key")]
     lanes: Option<String>,
-    /// What the hosts have in common: a file of 16 bytes or more that only its owner can read or write, the same on all.
+    /// What the hosts have in common: a file of 16 bytes or more that only its owner can read or write, the same on
+    /// all.
     #[arg(long, value_name = "FILE", requires = "lanes")]
     key: Option<PathBuf>,
     /// UDP port at which hosts meet, the same on all. The lanes have those that follow.

@@ -86,8 +86,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
 
-    /// Which devices may carry messages, the first to be used first: shm, udp, tcp, several with commas, or auto [default:
-    /// WEFT_DEVICE, else auto]
+    /// Which devices may carry messages, the first to be used first: shm, udp, tcp, several with commas, or auto
+    /// [default: WEFT_DEVICE, else auto]
     #[arg(long, value_name = "ORDER", value_parser = parse_device)]
     device: Option<String>,
 

@@ -1,8 +1,8 @@
 //! `weft sock`: an unmodified network program with the socket library preloaded.
 //!
-//! Nothing stays between the user and the program: the environment is prepared, the rendezvous of this user is started if
-//! none runs, and this process becomes the program. Only where it has something to say at the end (`--stats`) it stays, and
-//! the program is its child.
+//! Nothing stays between the user and the program: the environment is prepared, the rendezvous of this user is started
+//! if none runs, and this process becomes the program. Only where it has something to say at the end (`--stats`) it
+//! stays, and the program is its child.
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -40,8 +40,8 @@ written in Go) is named, and runs without.
 /// Options of `weft sock`.
 #[derive(clap::Args)]
 pub struct SockArguments {
-    /// Say at the end what was accelerated in all processes of the command, what was not and why, and the bytes each way; on
-    /// the standard error output, or in a file
+    /// Say at the end what was accelerated in all processes of the command, what was not and why, and the bytes each
+    /// way; on the standard error output, or in a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     stats: Option<PathBuf>,
 

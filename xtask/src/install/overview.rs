@@ -1,5 +1,5 @@
-//! One manual page for a library whose calls are told elsewhere: all that its headers declare, a line each, under the comments
-//! that stand before them there. A page of each call's name leads to it.
+//! One manual page for a library whose calls are told elsewhere: all that its headers declare, a line each, under the
+//! comments that stand before them there. A page of each call's name leads to it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -92,8 +92,8 @@ fn pieces(header: &str) -> Vec<HeaderPiece> {
     calls_only(found)
 }
 
-/// Without macros that are no calls: those have the first word of a function's name. Of several for numbers of arguments the
-/// one with one is left.
+/// Without macros that are no calls: those have the first word of a function's name. Of several for numbers of
+/// arguments the one with one is left.
 fn calls_only(mut found: Vec<HeaderPiece>) -> Vec<HeaderPiece> {
     // A macro's line begins with its name, a function's with a type.
     let macro_in = |piece: &HeaderPiece| matches!(piece, HeaderPiece::Call { name, line } if line.starts_with(&**name));

@@ -1,4 +1,5 @@
-//! Manual pages of a C library, out of its header: a comment that begins with two stars is the page of what it declares.
+//! Manual pages of a C library, out of its header: a comment that begins with two stars is the page of what it
+//! declares.
 //!
 //! ```text
 //! /** name, other_name - what they do

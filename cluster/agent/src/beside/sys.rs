@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use weft_kernel::system_call;
 
-/// What has become of this child since it was last asked for, if anything: its raw wait status, also where it has stopped.
+/// What has become of this child since it was last asked for, if anything: its raw wait status, also where it has
+/// stopped.
 pub fn change_of(pid: i32) -> io::Result<Option<i32>> {
     Ok(sys::wait(pid, libc::WNOHANG | libc::WUNTRACED)?.map(|(_, status)| status))
 }
@@ -20,8 +21,8 @@ pub fn end_by_signal(signal: i32) -> ! {
     sys::exit_now(128 + signal)
 }
 
-/// Closes all descriptors but the standard error output and those to `keep`; the other standard streams lead nowhere then.
-/// For a process that uses no others any more.
+/// Closes all descriptors but the standard error output and those to `keep`; the other standard streams lead nowhere
+/// then. For a process that uses no others any more.
 pub fn let_go_of_others(keep: &[RawFd]) -> io::Result<()> {
     let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
     sys::replace(libc::STDIN_FILENO, &nowhere)?;
@@ -48,8 +49,9 @@ pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io:
     sys::spawn(command, Apart::Beside, None)
 }
 
-/// A process of our group that blocks all signals, as its maker does, and waits for its end. While a signal is sent to a group
-/// the kernel makes no process: what had come to us when one is made had come to those before it, too, and does not come to it.
+/// A process of our group that blocks all signals, as its maker does, and waits for its end. While a signal is sent to
+/// a group the kernel makes no process: what had come to us when one is made had come to those before it, too, and does
+/// not come to it.
 pub struct Witness {
     pid: i32,
 }

@@ -1,4 +1,5 @@
-//! What an examiner does: a child of the keeper that reads what may be anything, and says what it has found in a few lines.
+//! What an examiner does: a child of the keeper that reads what may be anything, and says what it has found in a few
+//! lines.
 
 use super::CorePattern;
 use crate::sys;

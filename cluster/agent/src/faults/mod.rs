@@ -1,8 +1,8 @@
 //! Where ranks of this host have failed, and their cores: the keeper's part.
 //!
-//! Two ways lead there. A process whose library is ours calls in distress (`weft_wire::distress`) before a signal ends it,
-//! and stands still for a moment. And what has ended may have left a core, which is found where the kernel writes it
-//! ([`pattern`]) and moved where the user wants it; the rank's directory stays what it was.
+//! Two ways lead there. A process whose library is ours calls in distress (`weft_wire::distress`) before a signal ends
+//! it, and stands still for a moment. And what has ended may have left a core, which is found where the kernel writes
+//! it ([`pattern`]) and moved where the user wants it; the rank's directory stays what it was.
 //!
 //! Looking is done by *examiners*: children with limits, since what they read may be anything ([`examine`]). The first
 //! failure on a host is looked at in full. The keeper goes on meanwhile; at the end it waits for them, not long.
@@ -72,8 +72,8 @@ pub struct FaultWatch {
     examiners: Vec<Examiner>,
     /// The first failure has been looked at, or is.
     has_looked: bool,
-    /// Who has called first, and who has called while that one has not ended: they end after it, so that it is the first
-    /// failure for everybody.
+    /// Who has called first, and who has called while that one has not ended: they end after it, so that it is the
+    /// first failure for everybody.
     first: Option<usize>,
     held: Vec<DistressCall>,
     /// How large the kernel lets cores of ranks be.
@@ -110,7 +110,8 @@ impl FaultWatch {
         let Some(socket) = self.fd() else { return };
         let mut bytes = [0; distress::BYTES];
         while let Ok((count, sender)) = sys::receive_with_sender(socket, &mut bytes) {
-            // Whoever calls for another process, or is another user, is not believed: what is done for a call changes memory.
+            // Whoever calls for another process, or is another user, is not believed: what is done for a call changes
+            // memory.
             let call = DistressCall::decode(&bytes[..count]).filter(|call| sender == Some(call.pid));
             let Some(call) = call else { continue };
             let Some(member) = member_of(call.pid as i32) else { continue };
@@ -174,8 +175,8 @@ impl FaultWatch {
         examiner.map(|examiner| examiner.collected = true).is_some()
     }
 
-    /// What was found out, once all examiners have ended, or have had time enough. `is_wanted` says whether anybody still
-    /// wants to know.
+    /// What was found out, once all examiners have ended, or have had time enough. `is_wanted` says whether anybody
+    /// still wants to know.
     pub fn finish(&mut self, is_wanted: impl Fn() -> bool) -> Vec<(usize, FailureReport)> {
         let end = Instant::now() + PATIENCE;
         let mut reports: Vec<(usize, FailureReport)> = Vec::new();

@@ -224,8 +224,8 @@ impl GatheredHost {
         Ok(())
     }
 
-    /// Takes what has come, all of it: nothing wakes us for what stays in the relay, and it may be what the agents say that
-    /// this one has started. Who asks gets what `stage` has.
+    /// Takes what has come, all of it: nothing wakes us for what stays in the relay, and it may be what the agents say
+    /// that this one has started. Who asks gets what `stage` has.
     pub fn advance(&mut self, stage: Option<&mut StagedFiles>) -> Result<(), LaunchError> {
         let may_ask = stage.is_some() && self.copying.place.is_none();
         if let Some(stage) = stage {
@@ -434,8 +434,8 @@ mod tests {
         host.advance(None).unwrap();
     }
 
-    /// Who reads late finds in one piece what the agent says last and what another one says over it. Nothing comes after
-    /// that, so nothing is left for a later look.
+    /// Who reads late finds in one piece what the agent says last and what another one says over it. Nothing comes
+    /// after that, so nothing is left for a later look.
     #[test]
     fn what_comes_with_the_last_word_of_an_agent_is_passed_on() {
         let ((output, mut agent), (_heard, input), (error, _said)) =

@@ -1,4 +1,5 @@
-//! What to do about what a launch command has said at its end, where that is known: mostly `ssh`, whose words are short.
+//! What to do about what a launch command has said at its end, where that is known: mostly `ssh`, whose words are
+//! short.
 
 /// To be appended to a message; empty where nothing is known.
 pub fn remedy(said: &str) -> &'static str {

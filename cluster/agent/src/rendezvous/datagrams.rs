@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use weft_wire::stream::datagram::DatagramPeer;
 
-/// What a shown socket is, if it may go beside the kernel with `peer`: nobody else can stand on its address, it receives
-/// from that peer, and each answers the other from the address that the other sends to.
+/// What a shown socket is, if it may go beside the kernel with `peer`: nobody else can stand on its address, it
+/// receives from that peer, and each answers the other from the address that the other sends to.
 pub fn look_at(shown: &impl AsRawFd, peer: &DatagramPeer) -> Option<ShownSocket> {
     let socket = sys::datagram_socket(shown)?;
     if socket.shares_address || !peer.is_loopback() || peer.port == 0 {

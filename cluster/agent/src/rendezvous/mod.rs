@@ -9,8 +9,8 @@
 //! - nobody is waited for: a process that does not read its mail loses it;
 //! - the death of this process costs future meetings, nothing else. It ends by itself when nobody needs it.
 //!
-//! Ends of connections to other hosts go to a guardian, if there is one ([`Guardian`]), and to nobody else. It keeps them,
-//! and connections that go by its lanes are reset, by the processes here, when it has ended.
+//! Ends of connections to other hosts go to a guardian, if there is one ([`Guardian`]), and to nobody else. It keeps
+//! them, and connections that go by its lanes are reset, by the processes here, when it has ended.
 //!
 //! Test: `cargo test -p weft-agent rendezvous`; `cargo test -p weft-fabric --test streams` with real processes.
 
@@ -74,8 +74,8 @@ fn await_other() -> io::Result<()> {
 const LOOKS: u32 = 50;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Root only: the second name, under which its rendezvous joins processes of different users, is another user's. An error
-/// that says so, if it is.
+/// Root only: the second name, under which its rendezvous joins processes of different users, is another user's. An
+/// error that says so, if it is.
 #[must_use]
 pub fn common_name_is_squatted() -> Option<io::Error> {
     let name = COMMON_NAME.as_bytes();
@@ -85,7 +85,8 @@ pub fn common_name_is_squatted() -> Option<io::Error> {
 /// Serves until nobody has been there for `idle`.
 ///
 /// # Errors
-/// `AddrInUse` when this user has one already; `PermissionDenied` when another user has the name; what else the kernel refuses.
+/// `AddrInUse` when this user has one already; `PermissionDenied` when another user has the name; what else the kernel
+/// refuses.
 pub fn run(idle: Duration) -> io::Result<()> {
     server::run(listen_alone()?, None, idle)
 }

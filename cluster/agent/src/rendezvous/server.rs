@@ -218,8 +218,8 @@ impl RendezvousServer {
         }
     }
 
-    /// Nothing comes from a process any more, or nonsense. Mostly it has ended, or become another program. But it may have
-    /// lost only its socket: then it uses on what it has of us, and nobody else may have that.
+    /// Nothing comes from a process any more, or nonsense. Mostly it has ended, or become another program. But it may
+    /// have lost only its socket: then it uses on what it has of us, and nobody else may have that.
     fn hang_up(&mut self, client: Client) {
         let lives = self.processes.get(&client).is_some_and(ServedProcess::is_there);
         if !lives || !self.guardian.as_mut().is_some_and(|guardian| guardian.fall_silent(client)) {

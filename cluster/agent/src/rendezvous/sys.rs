@@ -83,8 +83,8 @@ pub fn squatted(name: &[u8]) -> io::Error {
 
 const SO_PEERPIDFD: i32 = 77;
 
-/// Calls the process at the other end by a signal that means nothing to programs (`SIGURG`): that one, and never another
-/// that has got its number since. `is_there` answers whether the process of this number still is the one.
+/// Calls the process at the other end by a signal that means nothing to programs (`SIGURG`): that one, and never
+/// another that has got its number since. `is_there` answers whether the process of this number still is the one.
 pub fn call(socket: &OwnedFd, process: u32, is_there: impl FnOnce() -> bool) {
     let (file, is_right) = match option(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, -1i32) {
         Ok(file) => (file, true),
@@ -181,8 +181,8 @@ pub fn look_at(shown: &impl AsRawFd) -> Option<ShownSocket> {
     })
 }
 
-/// Whether this process, which we know as `pid`, is in our own namespace of process numbers. (Its link to that namespace
-/// can be read only by those who may debug it; this may be read by all.)
+/// Whether this process, which we know as `pid`, is in our own namespace of process numbers. (Its link to that
+/// namespace can be read only by those who may debug it; this may be read by all.)
 pub fn counts_as_we_do(pid: u32) -> bool {
     // Its numbers, from the namespace of /proc inwards to its own.
     let numbers_of = |process: &str| -> Option<Vec<u32>> {
@@ -335,8 +335,8 @@ pub fn raise_limit() -> usize {
 }
 
 /// Runs `body` in a process of its own, in a session of its own, without a terminal, that is nobody's child. Of the
-/// descriptors of this process it has only those in `keep`: whatever else it inherited, a pipe or a socket of the program
-/// that started it, would seem to be open for as long as it lives.
+/// descriptors of this process it has only those in `keep`: whatever else it inherited, a pipe or a socket of the
+/// program that started it, would seem to be open for as long as it lives.
 pub fn detached(keep: &[RawFd], body: impl FnOnce()) -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     // SAFETY: the caller has one thread only (contract of `ensure`), so the child may do what it likes.

@@ -1,10 +1,10 @@
 //! `--stage`: a host where Weft is missing, or another build, gets a copy of ours over its launch command.
 //!
-//! What the launch command starts there is a shell with a script ([`host.sh`](../stage/host.sh)). Where the installed program
-//! is the same as here, it becomes the agent. Otherwise one in the user's cache does, `$XDG_CACHE_HOME/weft` or
-//! `~/.cache/weft`, in a directory whose name has the checksum. Where that is missing or spoilt, the script asks for the
-//! files with one line on its standard output, reads them from its standard input, puts them under their names when they
-//! are whole, and looks at the checksum again.
+//! What the launch command starts there is a shell with a script ([`host.sh`](../stage/host.sh)). Where the installed
+//! program is the same as here, it becomes the agent. Otherwise one in the user's cache does, `$XDG_CACHE_HOME/weft` or
+//! `~/.cache/weft`, in a directory whose name has the checksum. Where that is missing or spoilt, the script asks for
+//! the files with one line on its standard output, reads them from its standard input, puts them under their names when
+//! they are whole, and looks at the checksum again.
 
 use crate::checksum;
 use std::ffi::{OsStr, OsString};
@@ -163,8 +163,8 @@ fn one_line(script: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// For the agent in a copy: where the ranks' environment leads to the launcher's libraries, it is to lead to the copies, and
-/// a rank that is to be the launcher's program is to be the copy of it.
+/// For the agent in a copy: where the ranks' environment leads to the launcher's libraries, it is to lead to the
+/// copies, and a rank that is to be the launcher's program is to be the copy of it.
 pub struct Instead {
     /// The directory of the libraries, as the launcher has it.
     launcher: PathBuf,
@@ -208,7 +208,8 @@ impl Instead {
         }
     }
 
-    /// Our directory stands where the launcher's does, or comes first: what the user put before it may hold another build.
+    /// Our directory stands where the launcher's does, or comes first: what the user put before it may hold another
+    /// build.
     pub fn library_path(&self, given: &OsStr) -> OsString {
         let mut found = false;
         let mut parts = Vec::new();

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use weft_cluster::frame::{Channel, Frame, RankStream};
 use weft_cluster::usage::NOBODY;
 
-/// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start when
-/// the launcher's loop runs.
+/// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start
+/// when the launcher's loop runs.
 pub fn begin(job: &Job, hosts: &LaunchHosts, size: usize, limits: (u64, u64)) -> Result<Begun, LaunchError> {
     let signals = LauncherSignals::take().map_err(LaunchError::system("signals"))?;
     let gather::Gathered { guard, hosts: gathered } = gather::gather(job, hosts, size, &signals, limits)?;
@@ -171,8 +171,8 @@ impl Supervisor {
         self.handle_over(watch);
     }
 
-    /// Agents that have not ended their ranks in all that time are not waited for. Near by there is nobody to give up: a
-    /// keeper's end always shows.
+    /// Agents that have not ended their ranks in all that time are not waited for. Near by there is nobody to give up:
+    /// a keeper's end always shows.
     pub fn give_up(&mut self) {
         for watch in 0..self.watches.len() {
             let over = self.watches[watch].over;

@@ -387,7 +387,8 @@ impl PmiServer {
     }
 }
 
-/// `(vector,(first host,hosts,ranks on each),...)`. Nothing where it would not fit into a line: clients then ask no more.
+/// `(vector,(first host,hosts,ranks on each),...)`. Nothing where it would not fit into a line: clients then ask no
+/// more.
 fn mapping(places: &[usize]) -> String {
     let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
     for run in places.chunk_by(|one, next| one == next) {

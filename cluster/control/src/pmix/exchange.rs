@@ -1,5 +1,5 @@
-//! The launcher's half of PMIx: brings together what the servers of all hosts have gathered, and leads who wants a value
-//! of another host there.
+//! The launcher's half of PMIx: brings together what the servers of all hosts have gathered, and leads who wants a
+//! value of another host there.
 
 use super::said::{PmixSaid, PmixTold, Together};
 use super::{BAD_PARAMETER, LOST, NOT_FOUND, SUCCESS, TOO_MUCH, bounded};
@@ -130,8 +130,8 @@ impl PmixExchange {
     }
 
     /// The rank is gone, and the others go on. A host that has nobody left of those that do something together gives no
-    /// more to it: what they are at ends for the others with an error, as the library ends it where that was on one host,
-    /// and what they begin later is theirs alone. Nobody finds what the rank has put.
+    /// more to it: what they are at ends for the others with an error, as the library ends it where that was on one
+    /// host, and what they begin later is theirs alone. Nobody finds what the rank has put.
     pub fn handle_lost(&mut self, rank: usize) {
         let Some(host) = self.places.get(rank).copied() else { return };
         self.lost.insert(rank);

@@ -1,9 +1,9 @@
 //! PMIx for the ranks of one job: what the launcher and the processes that hold PMIx servers say to each other, and the
 //! launcher's half of it ([`PmixExchange`]).
 //!
-//! PMIx is no wire protocol but a library, so the ranks of each host have a server that has loaded it (`weft-pmix`). What
-//! goes between hosts is ours: the library hands over what it has gathered from the ranks of its host, and gets back what
-//! those of all hosts have given.
+//! PMIx is no wire protocol but a library, so the ranks of each host have a server that has loaded it (`weft-pmix`).
+//! What goes between hosts is ours: the library hands over what it has gathered from the ranks of its host, and gets
+//! back what those of all hosts have given.
 //!
 //! Test: `cargo test -p weft-cluster pmix`.
 

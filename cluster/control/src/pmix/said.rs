@@ -1,5 +1,5 @@
-//! What a PMIx server and the launcher say to each other: pieces with their length before them, little-endian. The agent
-//! of another host passes them on unread.
+//! What a PMIx server and the launcher say to each other: pieces with their length before them, little-endian. The
+//! agent of another host passes them on unread.
 
 use crate::frame::bytes::{Coded, FrameBytes, put_blob};
 use crate::frame::{FRAME_MAX, FrameError};
@@ -33,8 +33,8 @@ said! {
         4: Finalised { rank: u32 },
         /// It asks for the end of the job.
         5: Aborted { rank: u32, code: i32, text: String },
-        /// All of this host's among these ranks (none named: all) have come, and have given this; or, with another status
-        /// than 0, all that are left of them.
+        /// All of this host's among these ranks (none named: all) have come, and have given this; or, with another
+        /// status than 0, all that are left of them.
         6: Gathered { call: u64, status: i32, what: Together, ranks: Vec<u32>, data: Vec<u8> },
         /// What this rank, of another host, has put is wanted.
         7: Wanted { call: u64, rank: u32 },

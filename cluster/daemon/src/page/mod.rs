@@ -52,8 +52,8 @@ const HEAD_BYTES: usize = 8 << 10;
 /// How long nobody is let in after a failure, of which the usual one is that there are no descriptors left.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// Serves the page until it is dropped. `view` is asked once in a second at most, with whether somebody looks, or only the
-/// history has to go on; `token` is what others than this host need, and without one they see nothing.
+/// Serves the page until it is dropped. `view` is asked once in a second at most, with whether somebody looks, or only
+/// the history has to go on; `token` is what others than this host need, and without one they see nothing.
 ///
 /// It runs on a `LocalSet`.
 pub async fn serve(listener: TcpListener, view: impl Fn(bool) -> ClusterView + 'static, token: Option<String>) {

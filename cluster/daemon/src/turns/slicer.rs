@@ -1,8 +1,9 @@
-//! The process that gives jobs their turns: in its turn a job's processes run before all others (`SCHED_RR`), and otherwise
-//! as all others do. It is told by its daemon what to do, a line at a time, and computes the rest from the clock.
+//! The process that gives jobs their turns: in its turn a job's processes run before all others (`SCHED_RR`), and
+//! otherwise as all others do. It is told by its daemon what to do, a line at a time, and computes the rest from the
+//! clock.
 //!
-//! What holds: no job is left before the others by a death. When its daemon is gone, or says nothing for the time that it
-//! has given, it takes every turn back; when it dies itself, its daemon does ([`take_back`]), or the next one.
+//! What holds: no job is left before the others by a death. When its daemon is gone, or says nothing for the time that
+//! it has given, it takes every turn back; when it dies itself, its daemon does ([`take_back`]), or the next one.
 
 use super::table::turn;
 use super::tree::{self, ProcessMark};

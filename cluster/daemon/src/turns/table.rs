@@ -1,8 +1,8 @@
 //! Who runs when, of jobs that take turns. Pure.
 //!
-//! Time is cut into slices. A job stands in one row, on all its hosts; in slice `n` row `n modulo rows` has its turn. A new
-//! job goes to the first row in which its hosts have cores left or nobody, else to a new one. The server in charge makes the
-//! table of all jobs; each host knows the rows of its own, and computes turns alone from them and the time.
+//! Time is cut into slices. A job stands in one row, on all its hosts; in slice `n` row `n modulo rows` has its turn. A
+//! new job goes to the first row in which its hosts have cores left or nobody, else to a new one. The server in charge
+//! makes the table of all jobs; each host knows the rows of its own, and computes turns alone from them and the time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -54,8 +54,8 @@ pub fn tables(
     tables
 }
 
-/// The row whose turn it is on a host at a time of the cluster, and when that ends. A host that has nothing in a row runs
-/// there whom it has in the next one. `None` where it has nobody.
+/// The row whose turn it is on a host at a time of the cluster, and when that ends. A host that has nothing in a row
+/// runs there whom it has in the next one. `None` where it has nobody.
 pub fn turn(rows: usize, slice_ns: u64, here: &[usize], now_ns: u64) -> Option<(usize, u64)> {
     let slice = now_ns / slice_ns.max(1);
     let due = (slice % rows.max(1) as u64) as usize;

@@ -1,7 +1,7 @@
 //! The processes of a job on this host, and how the kernel runs them.
 //!
-//! They are what comes from the job's launcher, or from its door: first those who look after it, down to the keeper, then
-//! the ranks and what these have started. Who looks after ranks that compute must get a core before them.
+//! They are what comes from the job's launcher, or from its door: first those who look after it, down to the keeper,
+//! then the ranks and what these have started. Who looks after ranks that compute must get a core before them.
 
 use crate::launcher::{RunPace, set_pace, start_of};
 use serde::{Deserialize, Serialize};

@@ -107,8 +107,8 @@ pub fn bruck(s: &mut Schedule, me: Party, blocks: &[View]) {
     }
 }
 
-/// Blocks go round a ring, each rank passing on what it received last. Our own leaves from where it is, and comes to its
-/// place meanwhile.
+/// Blocks go round a ring, each rank passing on what it received last. Our own leaves from where it is, and comes to
+/// its place meanwhile.
 pub fn ring(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View]) {
     let own = blocks[me.rank as usize];
     let mine = mine.unwrap_or(own);

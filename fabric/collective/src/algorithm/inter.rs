@@ -51,7 +51,8 @@ pub fn deal(s: &mut Schedule, me: Party, role: Role, blocks: &[View], mine: View
     s.wait();
 }
 
-/// Block `i` of `inputs` goes to remote rank `i`, whose block comes to `outputs[i]`. (Allgather: the same input for all.)
+/// Block `i` of `inputs` goes to remote rank `i`, whose block comes to `outputs[i]`. (Allgather: the same input for
+/// all.)
 pub fn exchange(s: &mut Schedule, me: Party, inputs: &[View], outputs: &[View]) {
     (0..).zip(outputs).for_each(|(rank, &output)| s.receive(me.size + rank, output));
     (0..).zip(inputs).for_each(|(rank, &input)| s.send(me.size + rank, input));

@@ -69,7 +69,8 @@ impl<O: TeamOwner> Team<O> {
         }
     }
 
-    /// All tell how much they expect, where that is more than a buffer. Of two, the root does not look: it sends messages.
+    /// All tell how much they expect, where that is more than a buffer. Of two, the root does not look: it sends
+    /// messages.
     ///
     /// # Errors
     /// The members bring different lengths. If what the root of two brings goes by messages, they wait for us.

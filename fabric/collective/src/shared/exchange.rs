@@ -96,8 +96,9 @@ impl<O: TeamOwner> Team<O> {
         (self.buffer_bytes() / self.size as usize) & !63
     }
 
-    /// What we have in `inputs` for each member, `sent` bytes, goes to it; what it has for us comes to `outputs`, each of
-    /// `block` bytes. Neither is more than [`Self::dealt_bytes`]. `row`: the inputs, where they lie one after the other.
+    /// What we have in `inputs` for each member, `sent` bytes, goes to it; what it has for us comes to `outputs`, each
+    /// of `block` bytes. Neither is more than [`Self::dealt_bytes`]. `row`: the inputs, where they lie one after the
+    /// other.
     ///
     /// # Safety
     /// The inputs are readable, the outputs writable. They may be the same memory.
@@ -155,9 +156,9 @@ impl<O: TeamOwner> Team<O> {
         alike
     }
 
-    /// As [`Self::alltoall`] with lengths that only each pair knows. `apart`: inputs and outputs are not the same memory. True: it
-    /// is done; otherwise some member brings more than there is room for, and it cannot be read where it stands, which all
-    /// see, and all of it goes by messages.
+    /// As [`Self::alltoall`] with lengths that only each pair knows. `apart`: inputs and outputs are not the same
+    /// memory. True: it is done; otherwise some member brings more than there is room for, and it cannot be read where
+    /// it stands, which all see, and all of it goes by messages.
     ///
     /// # Safety
     /// As [`Self::alltoall`].

@@ -171,7 +171,8 @@ impl<O: TeamOwner> Team<O> {
         else {
             return Ok(false);
         };
-        // SAFETY: the caller's promise. Of two, each reads as much of the other one's memory if it folds everything itself.
+        // SAFETY: the caller's promise. Of two, each reads as much of the other one's memory if it folds everything
+        // itself.
         unsafe {
             match self.size == 2 && !seen.is_in_place {
                 true => self.fold_shown(vector, &seen, input, output, 0),
@@ -185,8 +186,8 @@ impl<O: TeamOwner> Team<O> {
     /// `output` = a slice, which begins at byte `from`, of everybody's input, folded.
     ///
     /// # Safety
-    /// As [`Self::allreduce`]; the slice lies inside the vector. `output` may be where it stands in our input, if nobody else
-    /// reads that.
+    /// As [`Self::allreduce`]; the slice lies inside the vector. `output` may be where it stands in our input, if
+    /// nobody else reads that.
     pub(super) unsafe fn fold_shown(&self, slice: Vector, seen: &Seen, input: *const u8, output: *mut u8, from: usize) {
         // Members behind the second fold into the output before they come to their own part.
         let is_own = self.me >= 2 && output.cast_const() == input.wrapping_add(from);
@@ -227,7 +228,8 @@ impl<O: TeamOwner> Team<O> {
             let member = (self.me + step) % self.size;
             self.await_one(O::CALLS.allreduce, member, folded, 0)?;
             let (from, to) = (bounds(member), bounds(member + 1));
-            // SAFETY: the slice lies inside the outputs. Of our input, which our output may be, only this member has read it.
+            // SAFETY: the slice lies inside the outputs. Of our input, which our output may be, only this member has
+            // read it.
             unsafe {
                 weft_fabric::copy(seen.output(member, from, to - from), output.add(from), to - from);
             }
@@ -349,8 +351,8 @@ impl<O: TeamOwner> Team<O> {
                 true => input.wrapping_add(from),
                 false => self.buffer(member, first).wrapping_add(from).cast_const(),
             };
-            // SAFETY: the slice lies inside the buffers. Ours of the second operation is free: everybody has begun the first
-            // one, and the one before the first used the same buffer.
+            // SAFETY: the slice lies inside the buffers. Ours of the second operation is free: everybody has begun the
+            // first one, and the one before the first used the same buffer.
             unsafe { self.fold_from(slice, at, self.buffer(self.me, second).add(from)) };
         }
         self.finish(first);

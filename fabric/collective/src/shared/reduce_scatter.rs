@@ -16,8 +16,8 @@ struct ScatterShare {
 }
 
 impl<O: TeamOwner> Team<O> {
-    /// `output` = our share of all contributions, folded. The members' shares, `counts` elements each, lie in `input`, which
-    /// is `vector` long, one after the other.
+    /// `output` = our share of all contributions, folded. The members' shares, `counts` elements each, lie in `input`,
+    /// which is `vector` long, one after the other.
     ///
     /// # Safety
     /// `input` is readable for the vector and `output` writable for our share; it may be the beginning of `input`.

@@ -23,8 +23,8 @@ impl<O: TeamOwner> Team<O> {
         MOST_BYTES.min(self.record_bytes() - HEAD)
     }
 
-    /// What is not longer than [`Self::gathered_bytes`] of what the members bring comes to the root's `rooms`. `equal`: all
-    /// bring as much, which everybody knows.
+    /// What is not longer than [`Self::gathered_bytes`] of what the members bring comes to the root's `rooms`. `equal`:
+    /// all bring as much, which everybody knows.
     ///
     /// # Safety
     /// `mine` is readable; at the root the rooms are writable.
@@ -77,8 +77,8 @@ impl<O: TeamOwner> Team<O> {
         alike
     }
 
-    /// What is not longer than [`Self::scattered_bytes`] of the root's `blocks`, which all have as many bytes as `mine`,
-    /// goes to the members.
+    /// What is not longer than [`Self::scattered_bytes`] of the root's `blocks`, which all have as many bytes as
+    /// `mine`, goes to the members.
     ///
     /// # Safety
     /// At the root the blocks are readable; `mine` is writable.

@@ -1,11 +1,11 @@
-//! Contributions that stay where they are: memory that all members can map ([`weft_fabric::memory`]) is read in place, and
-//! no buffer of the team is written.
+//! Contributions that stay where they are: memory that all members can map ([`weft_fabric::memory`]) is read in place,
+//! and no buffer of the team is written.
 //!
-//! In a first operation everybody says where its bytes stand ([`Team::show`]), then they are read, and in a last one all
-//! tell that they have read ([`Team::all_have_read`]), so that nobody changes its bytes too soon. Whether all can see each other's
-//! memory is asked once for the same regions. Where somebody has other memory, all go the other way, and try again after
-//! more and more operations. Every such choice depends on what all members know alike: the numbers of operations, and what
-//! everybody has said.
+//! In a first operation everybody says where its bytes stand ([`Team::show`]), then they are read, and in a last one
+//! all tell that they have read ([`Team::all_have_read`]), so that nobody changes its bytes too soon. Whether all can
+//! see each other's memory is asked once for the same regions. Where somebody has other memory, all go the other way,
+//! and try again after more and more operations. Every such choice depends on what all members know alike: the numbers
+//! of operations, and what everybody has said.
 
 use super::learnt::{SETS, Showing};
 use super::owner::TeamOwner;
@@ -83,9 +83,9 @@ fn at(places: &[Option<ShownMemory>], member: u32, from: usize, bytes: usize) ->
 }
 
 impl<O: TeamOwner> Team<O> {
-    /// Everybody says where its `input` stands, and its `output`, if that is wanted. `bytes` and `row`, which is more than 1,
-    /// are as in [`Team::publish_of_row`], `expected` as in [`Team::await_row`], `spans` the bytes that each shows. `None`: not
-    /// all can be read in place, or it is no time to try.
+    /// Everybody says where its `input` stands, and its `output`, if that is wanted. `bytes` and `row`, which is more
+    /// than 1, are as in [`Team::publish_of_row`], `expected` as in [`Team::await_row`], `spans` the bytes that each
+    /// shows. `None`: not all can be read in place, or it is no time to try.
     ///
     /// # Errors
     /// The members differ; all of them find it.
@@ -231,8 +231,8 @@ impl<O: TeamOwner> Team<O> {
         met
     }
 
-    /// The same at the end of an operation that not everybody takes note of; answers whether somebody has not seen what it
-    /// should have read.
+    /// The same at the end of an operation that not everybody takes note of; answers whether somebody has not seen what
+    /// it should have read.
     pub(super) fn have_read(&self, call: &'static str, operation: u64) -> Result<bool, Differs> {
         self.finish(operation);
         self.await_finished(call, operation)?;

@@ -5,12 +5,12 @@
 //! operation that used the place before (`done` words); operations in which everybody contributes tell that by
 //! themselves, so the words are looked at only in rows of rooted ones.
 //!
-//! Beside the number a slot carries the bytes that its member brought, in the same word: who looks for both at once sees
-//! without another look whether the members were called alike.
+//! Beside the number a slot carries the bytes that its member brought, in the same word: who looks for both at once
+//! sees without another look whether the members were called alike.
 //!
 //! Orderings: the slot's word is stored with release after the contribution and loaded with acquire before it is read;
-//! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
-//! it may wait for (`Endpoint::wake` orders the two).
+//! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store
+//! that it may wait for (`Endpoint::wake` orders the two).
 
 use super::learnt::ShowingCell;
 use super::owner::{Forming, TeamOwner};
@@ -265,7 +265,8 @@ impl<O: TeamOwner> Team<O> {
         self.publish_of_row(operation, bytes, 1, readers);
     }
 
-    /// The same for one of a row of operations: on `row`, which says how long it is in whatever terms, all have to agree.
+    /// The same for one of a row of operations: on `row`, which says how long it is in whatever terms, all have to
+    /// agree.
     #[inline]
     pub fn publish_of_row(&self, operation: u64, bytes: usize, row: usize, readers: Range<u32>) {
         if is_long(bytes, row) {
@@ -333,8 +334,8 @@ impl<O: TeamOwner> Team<O> {
         self.await_row(call, operation, 1, bytes)
     }
 
-    /// The same in one of a row of operations. Where somebody has another `row`, everybody differs from somebody, so that
-    /// none goes on alone.
+    /// The same in one of a row of operations. Where somebody has another `row`, everybody differs from somebody, so
+    /// that none goes on alone.
     #[inline]
     pub fn await_row(&self, call: &'static str, operation: u64, row: usize, bytes: impl Fn(u32) -> usize) -> Alike {
         self.await_members_of_row(call, 0..self.size, operation, row, bytes)?;
@@ -356,8 +357,8 @@ impl<O: TeamOwner> Team<O> {
         alike
     }
 
-    /// What stands for the lengths that we expect of all members, where all have to agree on all of them: a member whose
-    /// own length is as everybody expects would else go on alone.
+    /// What stands for the lengths that we expect of all members, where all have to agree on all of them: a member
+    /// whose own length is as everybody expects would else go on alone.
     pub(super) fn table(&self, bytes: impl Fn(u32) -> usize) -> usize {
         const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
         let mix = |sum: u64, member| (sum ^ bytes(member) as u64).wrapping_mul(PRIME).rotate_left(29);
@@ -434,7 +435,8 @@ impl<O: TeamOwner> Team<O> {
         self.all_done.store(operation - 1, Ordering::Relaxed);
     }
 
-    /// Waits until `arrived`, which is told whether we have waited for long: then it may look at what others often write.
+    /// Waits until `arrived`, which is told whether we have waited for long: then it may look at what others often
+    /// write.
     #[inline]
     fn wait(&self, call: &'static str, mut arrived: impl FnMut(bool) -> Option<Alike>) -> Alike {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };

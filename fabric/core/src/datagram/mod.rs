@@ -3,12 +3,12 @@
 //! A [`DatagramChannel`] is one side of a pair of sockets that have found each other by the rendezvous
 //! ([`Streams::offer_pair`](crate::stream::Streams::offer_pair)). Each direction has a ring of datagrams and a *gate*
 //! that its receiver opens and closes. While it is closed everything goes by the kernel, and so wakes whoever waits
-//! there: nobody is rung from here. The sequence of a receiver that may sleep: [`DatagramChannel::close_gate`] for each,
-//! [`sleep_barrier`](crate::stream::sleep_barrier), [`DatagramChannel::settled`] for each until it is true, and no sleep where
-//! one is [`DatagramChannel::waiting`].
+//! there: nobody is rung from here. The sequence of a receiver that may sleep: [`DatagramChannel::close_gate`] for
+//! each, [`sleep_barrier`](crate::stream::sleep_barrier), [`DatagramChannel::settled`] for each until it is true, and
+//! no sleep where one is [`DatagramChannel::waiting`].
 //!
-//! As in [`stream`](crate::stream) nothing here allocates, blocks, or uses the C library's names of system calls, but for
-//! the locks, which wait for each other.
+//! As in [`stream`](crate::stream) nothing here allocates, blocks, or uses the C library's names of system calls, but
+//! for the locks, which wait for each other.
 //!
 //! Not here: which socket has which channels, addresses, what else the kernel has for the program (`weft-sockets`).
 
@@ -127,8 +127,8 @@ impl DatagramChannel {
         if fits { SentDatagram::ByRing } else { SentDatagram::Kernel }
     }
 
-    /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder, and before the peer
-    /// has attached: until then its lines are those of whoever had the slot before.
+    /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder, and before the
+    /// peer has attached: until then its lines are those of whoever had the slot before.
     #[inline]
     pub fn lock_receive(&self) -> Option<DatagramReceiveGuard> {
         if !self.0.peer_attached() {

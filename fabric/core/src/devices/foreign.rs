@@ -1,8 +1,8 @@
 //! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared
 //! memory ([`super::twos`]).
 //!
-//! Such a process is called at once over TCP: the end of that connection is how its loss is known. Where a job lies on one host,
-//! the first card turns its devices into those of a job with a network.
+//! Such a process is called at once over TCP: the end of that connection is how its loss is known. Where a job lies on
+//! one host, the first card turns its devices into those of a job with a network.
 
 use super::Devices;
 use super::net::Net;
@@ -64,8 +64,8 @@ impl Devices {
         Ok(vec![at])
     }
 
-    /// Opens this process, which is open to others of its host, to those of other hosts; the addresses where all of them reach
-    /// it. What was told before stays good.
+    /// Opens this process, which is open to others of its host, to those of other hosts; the addresses where all of
+    /// them reach it. What was told before stays good.
     pub fn open_widely(&mut self) -> io::Result<Vec<SocketAddr>> {
         let all = weft_device::xdp::interfaces()?.into_iter().flat_map(|interface| interface.addresses);
         let addresses: Vec<IpAddr> = all.filter(|ip| !ip.is_loopback()).collect();

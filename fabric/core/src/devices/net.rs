@@ -1,8 +1,8 @@
-//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to know
-//! of each other.
+//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to
+//! know of each other.
 //!
-//! Where both datagrams and a connection lead to a rank, the selector says which messages use the connection once there is
-//! one ([`weft_protocol::selector`], decision 14). Of each peer two streams may be open, one by each device. Neither
+//! Where both datagrams and a connection lead to a rank, the selector says which messages use the connection once there
+//! is one ([`weft_protocol::selector`], decision 14). Of each peer two streams may be open, one by each device. Neither
 //! device waits for the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on
 //! shared memory, are for ranks of one host.
 

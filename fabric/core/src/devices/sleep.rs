@@ -37,8 +37,8 @@ impl Devices {
         }
     }
 
-    /// Says how the next sleep is: on a descriptor, too, where those who share memory with us ring a bell beside it; or not.
-    /// Before lying down.
+    /// Says how the next sleep is: on a descriptor, too, where those who share memory with us ring a bell beside it; or
+    /// not. Before lying down.
     pub fn will_sleep(&mut self, beside: bool) {
         if self.net.is_some() || self.segment().members() == 1 || !beside && self.bell.is_none() {
             return;

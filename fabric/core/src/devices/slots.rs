@@ -31,7 +31,8 @@ impl RankSlots {
         self.seats.get_or_insert_with(|| (0..peers).map(SlotSeat::Member).collect()).push(SlotSeat::None);
     }
 
-    /// A stranger shares a segment with us from now on, as this member of it and with this process id; or none any more.
+    /// A stranger shares a segment with us from now on, as this member of it and with this process id; or none any
+    /// more.
     pub fn set_stranger(&mut self, rank: u32, slots: Option<(CopySlots, u32, i32)>) {
         if let Some(seat) = self.seats.as_mut().and_then(|seats| seats.get_mut(rank as usize)) {
             *seat = slots.map_or(SlotSeat::None, |(slots, member, pid)| SlotSeat::Other(slots, member, Some(pid)));

@@ -17,8 +17,8 @@ impl Endpoint {
     }
 
     /// The processes that the launcher has seen end without leave since the last call, and those of other jobs that are
-    /// lost, in every call: no launcher tells of those, so what the device finds counts. What they have sent is taken, as
-    /// far as it has arrived; what waits for them has ended with [`Fault::PeerLost`].
+    /// lost, in every call: no launcher tells of those, so what the device finds counts. What they have sent is taken,
+    /// as far as it has arrived; what waits for them has ended with [`Fault::PeerLost`].
     pub fn look_for_lost(&mut self) -> Vec<Peer> {
         self.switch.port.discard_closed();
         let mut all = self.lost_of_this_job();
@@ -70,8 +70,8 @@ impl Endpoint {
         self.switch.port.close_context(context, fault);
     }
 
-    /// Says that something is awaited of a process: one of another host is reached then, so that [`Self::has_ended`] will
-    /// tell of its end, though nothing was sent there.
+    /// Says that something is awaited of a process: one of another host is reached then, so that [`Self::has_ended`]
+    /// will tell of its end, though nothing was sent there.
     pub fn attend(&mut self, peer: Peer) {
         self.devices.reach(peer.0);
     }

@@ -7,8 +7,8 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 impl Endpoint {
-    /// A descriptor that can be read when something comes, once it was armed ([`Self::arm_descriptor`]). It stays the same.
-    /// From now on others wake this process by a bell, as they do where a job lies on several hosts.
+    /// A descriptor that can be read when something comes, once it was armed ([`Self::arm_descriptor`]). It stays the
+    /// same. From now on others wake this process by a bell, as they do where a job lies on several hosts.
     ///
     /// # Errors
     /// Those of making a socket.
@@ -22,8 +22,8 @@ impl Endpoint {
         }
     }
 
-    /// Arms the descriptor, after a pass that moved nothing. `None` if something has come meanwhile: make progress, and try
-    /// again. Else how long may be waited at most, if that is limited.
+    /// Arms the descriptor, after a pass that moved nothing. `None` if something has come meanwhile: make progress, and
+    /// try again. Else how long may be waited at most, if that is limited.
     #[allow(clippy::option_option, reason = "whether to wait, and how long")]
     pub fn arm_descriptor(&mut self) -> Option<Option<Duration>> {
         self.disarm();

@@ -1,9 +1,10 @@
 //! An interface that opens beside another one of its process takes its place from the process table.
 //!
-//! Inside a host its section of the segment is all it needs: what is sent to a process that has not opened the interface yet
-//! waits in its ring, as before any start. Between hosts each rank makes sockets of its own and tells the others their
-//! ports by the manager's store. So there, opening is collective over the ranks of the job, and all open their interfaces
-//! in the same order. The key is one of the interface, so that no packet of one interface is another's.
+//! Inside a host its section of the segment is all it needs: what is sent to a process that has not opened the
+//! interface yet waits in its ring, as before any start. Between hosts each rank makes sockets of its own and tells the
+//! others their ports by the manager's store. So there, opening is collective over the ranks of the job, and all open
+//! their interfaces in the same order. The key is one of the interface, so that no packet of one interface is
+//! another's.
 
 use super::owner::{JobMembership, ManagerAsk};
 use super::{JoinError, Joined};

@@ -1,5 +1,5 @@
-//! The conversation with the process manager that started us (PMI-1 on an inherited socket, or PMIx by its library), and
-//! the abort.
+//! The conversation with the process manager that started us (PMI-1 on an inherited socket, or PMIx by its library),
+//! and the abort.
 
 use super::line::SharedLine;
 use super::pmix::{self, Pmix};

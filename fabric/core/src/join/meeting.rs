@@ -1,8 +1,8 @@
 //! How the ranks of a foreign launcher come by one segment.
 //!
 //! Rank 0 makes the segment, opens a socket under a random name and puts that name and its host's identity into the
-//! manager's store; after a barrier the others read it, connect and are handed the segment. Names are not trusted to tell
-//! hosts apart: who cannot connect is elsewhere, and the identity of the boot only words the message.
+//! manager's store; after a barrier the others read it, connect and are handed the segment. Names are not trusted to
+//! tell hosts apart: who cannot connect is elsewhere, and the identity of the boot only words the message.
 
 use super::owner::unexpected;
 use super::{JoinError, Manager};
@@ -18,7 +18,8 @@ const KEY: &str = "weft-segment";
 /// After the barrier all ranks are on their way; a crowded machine may still take a while.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes or fetches the segment of a job of `size`; and a name of the job, which all its ranks know, and no other job has.
+/// Makes or fetches the segment of a job of `size`; and a name of the job, which all its ranks know, and no other job
+/// has.
 pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<(Segment, String), JoinError> {
     if size == 1 {
         return Ok((Segment::create(1)?, String::new()));

@@ -1,5 +1,5 @@
-//! The conversation with the manager is the process's, whichever of its interfaces asks: the library that has joined the
-//! job leads it, and the others reach it through the process table.
+//! The conversation with the manager is the process's, whichever of its interfaces asks: the library that has joined
+//! the job leads it, and the others reach it through the process table.
 
 use super::manager::{self, Manager, ManagerError};
 use crate::process::{Enrolment, ManagerAnswer, ManagerCalls, NO_ANSWER, REFUSED, SharedText};
@@ -67,7 +67,8 @@ fn answer_to(what: u32, first: &str, second: &str) -> Result<Option<String>, Str
         what if what == ManagerAsk::Resume as u32 => {
             let resumed = manager.resume();
             if resumed.is_err() {
-                // A manager of somebody else may not speak any more with who has taken its leave. Our end is told to nobody.
+                // A manager of somebody else may not speak any more with who has taken its leave. Our end is told to
+                // nobody.
                 *owner = None;
             }
             Ok(())

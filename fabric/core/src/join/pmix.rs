@@ -1,7 +1,7 @@
 //! A process manager that speaks PMIx: Open MPI's `mpirun`, `prterun`, `srun --mpi=pmix`.
 //!
-//! PMIx is no wire protocol but a library, so it is loaded; only where `PMIX_NAMESPACE` is set, and nothing else tells of
-//! a job. Requests of PMI-1 become calls of it, so that who asks the [`Manager`](super::Manager) need not know.
+//! PMIx is no wire protocol but a library, so it is loaded; only where `PMIX_NAMESPACE` is set, and nothing else tells
+//! of a job. Requests of PMI-1 become calls of it, so that who asks the [`Manager`](super::Manager) need not know.
 //!
 //! Deliberately not there: spawning, being told who is lost, and whatever PMI-1 has no word for.
 //!

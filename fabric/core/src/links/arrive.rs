@@ -42,8 +42,8 @@ impl Links {
                     firsts.push((rank, from, datagram.to_vec()));
                     true
                 }
-                // Anybody may have sent a call that he has heard: where it comes from means nothing. The answer to our own
-                // one is new.
+                // Anybody may have sent a call that he has heard: where it comes from means nothing. The answer to our
+                // own one is new.
                 Fate::Hello(hello) => {
                     let is_answer = hello.is_answer;
                     hellos.push((from, hello));
@@ -74,8 +74,8 @@ impl Links {
         came
     }
 
-    /// What datagrams have made of the link that they were for. Often it need say nothing at once: then what it has to say
-    /// goes with the next that is posted.
+    /// What datagrams have made of the link that they were for. Often it need say nothing at once: then what it has to
+    /// say goes with the next that is posted.
     #[inline]
     fn look_at_heard(&mut self, rank: u32, now_ns: u64) {
         self.look_at_phase(rank, now_ns);

@@ -19,12 +19,12 @@
 //!   wait for the next poll, and then share datagrams.
 //! - *Whom to believe*: every datagram carries a code that only ranks of the job can make, and the incarnations of both
 //!   ranks, random numbers of each start, which the link's key is made from, too. What fails is counted, and changes
-//!   nothing. An incarnation is learned from the answer to a call of ours, or from a datagram that names ours: either is
-//!   new, whereas a call may be one that somebody has recorded, and changes nothing.
+//!   nothing. An incarnation is learned from the answer to a call of ours, or from a datagram that names ours: either
+//!   is new, whereas a call may be one that somebody has recorded, and changes nothing.
 //! - *Silence is not death.* A rank that computes looks at no socket, perhaps for minutes. The launcher knows of ranks
-//!   that end, and ends the job. A rank is lost here only where our own kernel says for ten seconds that there is no way
-//!   to it, or that nobody has its port on this host any more, or where it breaks the rules. What a message of the network
-//!   says (ICMP) anybody may have sent: it is told, and decides nothing.
+//!   that end, and ends the job. A rank is lost here only where our own kernel says for ten seconds that there is no
+//!   way to it, or that nobody has its port on this host any more, or where it breaks the rules. What a message of the
+//!   network says (ICMP) anybody may have sent: it is told, and decides nothing.
 //!
 //! - *Before the first packet* a rank is called with a sealed hello. One that answers only over TCP is spoken to there,
 //!   and is called on now and then, so that a path that opens later is used.
@@ -60,8 +60,8 @@ use weft_protocol::reliable::{self, Config, JobSeal, Link};
 use weft_wire::link::header::Process;
 use weft_wire::link::{hello, keys, mac};
 
-/// The largest datagrams: what frames of 9000 bytes carry. Where a path carries more (the loopback interface), a try of it
-/// would keep what is short waiting behind it.
+/// The largest datagrams: what frames of 9000 bytes carry. Where a path carries more (the loopback interface), a try of
+/// it would keep what is short waiting behind it.
 const JUMBO_BYTES: usize = 9000 - 28;
 /// What a link holds in either direction, at most and at least.
 const MOST_WINDOW: usize = 1 << 20;
@@ -141,9 +141,9 @@ fn new_incarnation() -> u32 {
 }
 
 impl Links {
-    /// The links of rank `me` of the job with this key, which others reach at the socket; `places` has a place for every
-    /// rank. With `encrypts` datagrams are encrypted, as those of all ranks are then. With `alone` no other device is polled
-    /// beside; with `has_other` there is one for ranks that do not answer.
+    /// The links of rank `me` of the job with this key, which others reach at the socket; `places` has a place for
+    /// every rank. With `encrypts` datagrams are encrypted, as those of all ranks are then. With `alone` no other
+    /// device is polled beside; with `has_other` there is one for ranks that do not answer.
     ///
     /// # Errors
     /// The descriptor is no socket.
@@ -267,8 +267,8 @@ impl Links {
         }
     }
 
-    /// The link to a process that is known to be this rank now, made if there is none, over datagrams as large as the way
-    /// to `route` carries.
+    /// The link to a process that is known to be this rank now, made if there is none, over datagrams as large as the
+    /// way to `route` carries.
     fn make_link(&mut self, process: Process, route: SocketAddr, now_ns: u64) {
         let rank = process.rank;
         let left = MOST_HELD.saturating_sub(2 * self.held_bytes());

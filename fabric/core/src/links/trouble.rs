@@ -5,8 +5,8 @@ use std::io;
 /// A rank that our own kernel has no way to for so long, and says so as often, is lost. Shorter faults are ridden out.
 pub const LOST_NS: u64 = 10_000_000_000;
 const LOST_REPORTS: u32 = 3;
-/// The same where it says that nobody has the port. It says so of ports of this host alone, and a rank has its port before
-/// anybody hears of it.
+/// The same where it says that nobody has the port. It says so of ports of this host alone, and a rank has its port
+/// before anybody hears of it.
 const REFUSED_NS: u64 = 300_000_000;
 
 /// What is said of a rank since it was last heard: by our own kernel, or by others, who may be anybody.

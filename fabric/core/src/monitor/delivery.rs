@@ -4,9 +4,9 @@
 //! next waits or polls. With it a thread waits in the monitor for everything. It would be in the way of threads that
 //! wait themselves, since each message would then wake it as well. So it steps in only where nobody has been in the
 //! monitor for a while: while others come there it looks every [`BESIDE_MEMORY_LIMIT`], and if it finds something to
-//! do, or nobody has come, it sleeps on the doorbell, and takes what comes from then on at once. An interface that knows
-//! whether one of its threads waits says so ([`Driven::is_awaited`]): then this one looks after [`SOON`], less often the
-//! longer one does, and steps in when it has seen twice that none does.
+//! do, or nobody has come, it sleeps on the doorbell, and takes what comes from then on at once. An interface that
+//! knows whether one of its threads waits says so ([`Driven::is_awaited`]): then this one looks after [`SOON`], less
+//! often the longer one does, and steps in when it has seen twice that none does.
 
 use super::{ALONE, BESIDE_MEMORY_LIMIT, Driven, Monitor};
 use std::io;
@@ -39,8 +39,8 @@ impl DeliveryEnd {
 }
 
 impl<T: Driven> Monitor<T> {
-    /// Makes progress for all threads until [`Self::end_delivery`]: to be called in a thread that does nothing else. What
-    /// [`Driven::advance`] hands back runs there, too.
+    /// Makes progress for all threads until [`Self::end_delivery`]: to be called in a thread that does nothing else.
+    /// What [`Driven::advance`] hands back runs there, too.
     ///
     /// # Panics
     /// If the monitor was opened without threads.

@@ -1,8 +1,9 @@
 //! How threads that wait in other interfaces of the process move this one, and watch it in their sleep.
 //!
-//! A monitor that was opened for one thread at a time takes no lock. When a second interface opens, its lock is asked for:
-//! the next thread that enters knows that nobody else is inside, and takes the lock from then on, as all do after it. Until
-//! then nobody from outside enters. Where the process has one thread, that one is not inside, and nothing is waited for.
+//! A monitor that was opened for one thread at a time takes no lock. When a second interface opens, its lock is asked
+//! for: the next thread that enters knows that nobody else is inside, and takes the lock from then on, as all do after
+//! it. Until then nobody from outside enters. Where the process has one thread, that one is not inside, and nothing is
+//! waited for.
 
 use super::{ALONE, ASKED, Driven, Monitor, MonitorGuard, SHARED, limit_unattended};
 use crate::process::{self, BESIDE, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
@@ -73,8 +74,8 @@ impl<T: Driven> Monitor<T> {
         ON_PLACE
     }
 
-    /// Another thread watches. When that one ends its wait, or anybody moves something, the place is woken, so that it is
-    /// armed anew.
+    /// Another thread watches. When that one ends its wait, or anybody moves something, the place is woken, so that it
+    /// is armed anew.
     fn lie_beside(&self, mut guard: MonitorGuard<'_, T>, place: &mut SleepPlace) -> u32 {
         if !guard.endpoint().arm_beside() {
             guard.leave_quietly();

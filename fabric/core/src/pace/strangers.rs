@@ -1,7 +1,8 @@
 //! Who else wants our core and is counted nowhere: seen by how long it is away when it is handed over.
 //!
-//! Soon back: nobody wants it. Later: somebody takes turns with us, who hands it on. Late: somebody computes, and keeps it for
-//! a time slice. That is learnt from the first turns, and looked at again now and then by who does not hand its core over.
+//! Soon back: nobody wants it. Later: somebody takes turns with us, who hands it on. Late: somebody computes, and keeps
+//! it for a time slice. That is learnt from the first turns, and looked at again now and then by who does not hand its
+//! core over.
 //!
 //! A rank that always spins with success tries it every 2 ms at most (decision 30). Work that computes gets no more
 //! turns for some time, before it is tried again. Ranks that outnumber the cores see it by the same sign, and sleep at
@@ -9,21 +10,22 @@
 
 /// A core that comes back after more than this may have been somebody else's meanwhile: two switches, and his polls.
 pub(super) const TURN_NS: u64 = 1_500;
-/// Who keeps it for longer than this, as a rule, computes. Strangers who send each other long messages take half of that.
+/// Who keeps it for longer than this, as a rule, computes. Strangers who send each other long messages take half of
+/// that.
 const LATE_NS: u64 = 1_000_000;
 /// Longer times than this say no more than that.
 const MOST_AWAY_NS: u64 = 4_000_000;
 /// What is thought of strangers before any was seen: once late is chance, twice is not.
 const FIRST_AWAY_NS: u64 = 250_000;
-/// How many times in a row it must not have been needed that the core is handed over soon, after a stranger was seen to take
-/// turns.
+/// How many times in a row it must not have been needed that the core is handed over soon, after a stranger was seen to
+/// take turns.
 const TIMES_IN_COMPANY: u32 = 64;
 /// Between two looks.
 const ALONE_NS: u64 = 2_000_000;
 /// A turn of more is one in which everything was stopped, and counts as so long.
 const LONGEST_NS: u64 = 8_000_000;
-/// A core that came back late stays ours for so many times as long: at first, and at most, after it came back late each time it
-/// was tried again. Beside one who computes a turn costs several of his time slices.
+/// A core that came back late stays ours for so many times as long: at first, and at most, after it came back late each
+/// time it was tried again. Beside one who computes a turn costs several of his time slices.
 const TIMES_AFTER_LATE: [u32; 2] = [8, 1024];
 
 /// What is known of them.
@@ -64,8 +66,8 @@ impl Strangers {
         looks
     }
 
-    /// The core was handed over, and came back after so long. How often the kernel has given it to somebody else is asked where
-    /// that may have been an interrupt.
+    /// The core was handed over, and came back after so long. How often the kernel has given it to somebody else is
+    /// asked where that may have been an interrupt.
     pub fn came_back(&mut self, now_ns: u64, after_ns: u64, switches: impl FnOnce() -> u64) {
         if after_ns <= TURN_NS {
             return self.note_alone();
@@ -76,7 +78,8 @@ impl Strangers {
         }
         self.away_ns = (7 * self.away_ns + after_ns.min(MOST_AWAY_NS)) / 8;
         if self.away_ns < LATE_NS {
-            // By the rule and not by this turn: who takes turns has work for once, and who computes is preempted early for once.
+            // By the rule and not by this turn: who takes turns has work for once, and who computes is preempted early
+            // for once.
             (self.company, self.late) = (TIMES_IN_COMPANY, 0);
         } else if after_ns < LATE_NS {
             self.company = 0;

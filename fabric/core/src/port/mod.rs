@@ -5,10 +5,10 @@
 //! arrived. What it wants to send waits in `outbound` until [`Port::pump`].
 //!
 //! How a message goes is decided by the selector ([`weft_protocol::selector`]): without asking ([`Kind::Short`],
-//! [`Kind::Eager`] and [`Kind::More`]; over a connection a long one may owe a [`Kind::Waited`]), or after [`Kind::Ask`], which
-//! may be an offer. The receiver answers with [`Kind::GrantStream`] (the sender streams) or [`Kind::GrantCopy`] (both sides
-//! copy chunks out of the sender's memory), or copies at once; whoever finishes tells the other. A message to oneself is
-//! matched in the process and copied once.
+//! [`Kind::Eager`] and [`Kind::More`]; over a connection a long one may owe a [`Kind::Waited`]), or after
+//! [`Kind::Ask`], which may be an offer. The receiver answers with [`Kind::GrantStream`] (the sender streams) or
+//! [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory), or copies at once; whoever finishes tells
+//! the other. A message to oneself is matched in the process and copied once.
 
 mod closing;
 mod inbound;
@@ -82,7 +82,8 @@ pub(crate) struct Port {
     tails: Vec<(RequestId, u32)>,
 }
 
-// SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a time.
+// SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a
+// time.
 unsafe impl Send for Port {}
 
 impl Port {

@@ -1,15 +1,15 @@
 //! One order for the messages of a peer that come by two devices.
 //!
-//! Between hosts short messages go by datagrams and longer ones over a connection, neither of which waits for the other.
-//! Matching wants the order in which they were sent. So the sender says where a message has its place among those of the
-//! other way: how many went there before it. Over the connection each message that comes without being asked for says so
-//! itself; on the other way the first message after such ones has a [`Kind::Order`] before it. While messages go one way
-//! only, nothing is said. Messages to a rank that datagrams do not reach are counted as well, because they may reach it
-//! later.
+//! Between hosts short messages go by datagrams and longer ones over a connection, neither of which waits for the
+//! other. Matching wants the order in which they were sent. So the sender says where a message has its place among
+//! those of the other way: how many went there before it. Over the connection each message that comes without being
+//! asked for says so itself; on the other way the first message after such ones has a [`Kind::Order`] before it. While
+//! messages go one way only, nothing is said. Messages to a rank that datagrams do not reach are counted as well,
+//! because they may reach it later.
 //!
 //! A message that comes before its turn is kept like one that nobody receives yet, and its bytes go on arriving. It is
-//! matched when its turn comes. Each way keeps the order of what it carries, so among the first messages of both there is
-//! always one whose turn it is, once it has arrived: nothing waits for ever but for what is lost with its peer.
+//! matched when its turn comes. Each way keeps the order of what it carries, so among the first messages of both there
+//! is always one whose turn it is, once it has arrived: nothing waits for ever but for what is lost with its peer.
 
 use super::inbound::{Arrived, Body, OpenStream, StreamTarget};
 use super::receive::{label, outcome, word};

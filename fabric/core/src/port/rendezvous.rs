@@ -95,8 +95,8 @@ impl Port {
     }
 
     /// Takes one offered message that nobody receives yet, so that its sender goes on; true if there was one. A receive
-    /// that comes soon saves a copy: this is for passes in which nothing else is to be done (`idle`), and for one of many
-    /// others, since a receiver of much from others may never have such a pass.
+    /// that comes soon saves a copy: this is for passes in which nothing else is to be done (`idle`), and for one of
+    /// many others, since a receiver of much from others may never have such a pass.
     pub fn keep_offer(&mut self, idle: bool) -> bool {
         // Received since.
         while self.offered.messages.front().is_some_and(|message| self.arrived.offer(*message).is_none()) {

@@ -89,8 +89,8 @@ impl Port {
         self.counters.bytes_sent += length as u64;
     }
 
-    /// As [`Self::try_send`], a way that was chosen and leads over the connection. What the kernel had no room for has not
-    /// left yet ([`Devices::has_tail`]).
+    /// As [`Self::try_send`], a way that was chosen and leads over the connection. What the kernel had no room for has
+    /// not left yet ([`Devices::has_tail`]).
     ///
     /// # Safety
     /// As there.

@@ -1,8 +1,8 @@
 //! Messages in memory that their sender can show to us: copied without the kernel, which takes a microsecond or two for
 //! each copy out of another process.
 //!
-//! A sender that has its message in such memory ([`crate::memory`]) says where when it asks. What it says is a claim: where
-//! it does not lead to memory of that kind, the message goes as any other.
+//! A sender that has its message in such memory ([`crate::memory`]) says where when it asks. What it says is a claim:
+//! where it does not lead to memory of that kind, the message goes as any other.
 //!
 //! The receiver maps such memory once and copies from there.
 

@@ -1,7 +1,7 @@
 //! What a thread that waits in one interface does for the others of its process.
 //!
-//! While it polls it moves them, and before it sleeps it arms their doorbells beside its own. It holds no lock of its own
-//! interface meanwhile, and waits for none of theirs: who cannot be entered is being moved by somebody else.
+//! While it polls it moves them, and before it sleeps it arms their doorbells beside its own. It holds no lock of its
+//! own interface meanwhile, and waits for none of theirs: who cannot be entered is being moved by somebody else.
 //!
 //! No wake-up is lost: each interface is armed, and looked at once more after that, before anybody sleeps. Beside
 //! a thread that watches one of them it sleeps until that one has ended its wait.

@@ -1,7 +1,7 @@
 //! The page of the process table: where it is, and how it is found.
 //!
-//! It is a private mapping of a memory file with a name, which shows in the mappings of the process and in those of nobody
-//! else. The file itself is closed at once.
+//! It is a private mapping of a memory file with a name, which shows in the mappings of the process and in those of
+//! nobody else. The file itself is closed at once.
 
 use super::table::{ProcessTable, TableHead};
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! Talking to the rendezvous: showing anchors, taking mail. Whoever finds another thread here goes on. Nothing blocks but
-//! [`await_looked`], for a moment.
+//! Talking to the rendezvous: showing anchors, taking mail. Whoever finds another thread here goes on. Nothing blocks
+//! but [`await_looked`], for a moment.
 
 use super::answers::AnchorOffer;
 use super::far;
@@ -35,7 +35,8 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicU32 = AtomicU32::new(0);
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// So long one waits until the rendezvous has looked at a socket: it takes an instant, unless it has no core, or is stopped.
+/// So long one waits until the rendezvous has looked at a socket: it takes an instant, unless it has no core, or is
+/// stopped.
 const LOOK_NS: u64 = 200_000_000;
 /// Somebody has waited in vain until it had looked at so many: until then nobody waits again.
 static IN_VAIN: AtomicU32 = AtomicU32::new(0);

@@ -35,8 +35,8 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Takes a slot for its next generation: everything of ours begins at zero. Nothing of it counts for the peer before
-    /// [`Self::attach`], which names the generation.
+    /// Takes a slot for its next generation: everything of ours begins at zero. Nothing of it counts for the peer
+    /// before [`Self::attach`], which names the generation.
     pub(crate) fn begin(arena: &'static Arena, place: SlotSide) -> Self {
         let stream = Self { arena, slot: place.slot };
         let own = stream.own();
@@ -136,9 +136,9 @@ impl Stream {
         self.arena.token(self.slot).store(token, Ordering::Relaxed);
     }
 
-    /// Exclusive use of our sending direction, among threads and processes that share it. Waits (spins, then sleeps) for
-    /// the other; one whose holder died is taken over. A signal handler that interrupted a holder gets a guard whose
-    /// ring is full.
+    /// Exclusive use of our sending direction, among threads and processes that share it. Waits (spins, then sleeps)
+    /// for the other; one whose holder died is taken over. A signal handler that interrupted a holder gets a guard
+    /// whose ring is full.
     #[inline(always)]
     pub fn lock_send(&self) -> SendGuard {
         let (own, side) = (self.own(), self.arena.side());
@@ -165,8 +165,8 @@ impl Stream {
     }
 
     /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`]; or it has it,
-    /// and the same is to be asked of it, which any [`SendGuard`] does when it is dropped. Or it would rather send by the
-    /// kernel: see [`Self::let_leave`].
+    /// and the same is to be asked of it, which any [`SendGuard`] does when it is dropped. Or it would rather send by
+    /// the kernel: see [`Self::let_leave`].
     #[inline]
     pub fn asked_back(&self) -> bool {
         let is_wanted = self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
@@ -279,13 +279,14 @@ impl Stream {
     pub fn rouse_receivers(&self) {
         let side = self.arena.side();
         let watch = &self.incoming().watch;
-        // ORDER: stream-sleep, with the closed descriptor, or the count of the kernel's bytes, in the place of the head.
+        // ORDER: stream-sleep, with the closed descriptor, or the count of the kernel's bytes, in the place of the
+        // head.
         fence(Ordering::SeqCst);
         ring(fire_all([&watch.wait, &watch.set], self.arena.listeners(side), self.slot, self.arena.fences()));
     }
 
-    /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
-    /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
+    /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together:
+    /// for the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
     /// direction.
     #[inline]
     pub fn kernel_counts(&self) -> (&'static AtomicU64, &'static AtomicU64) {
@@ -315,8 +316,8 @@ impl Stream {
         self.own().side.nonblocking.load(Ordering::Relaxed) != 0
     }
 
-    /// This side is about to do something by the kernel that the peer's program will be told of: it has its place in the order
-    /// of events. Under the lock of the sending direction, where others may send meanwhile.
+    /// This side is about to do something by the kernel that the peer's program will be told of: it has its place in
+    /// the order of events. Under the lock of the sending direction, where others may send meanwhile.
     #[inline]
     pub fn note_event(&self) {
         order::note(self.outgoing());
@@ -333,20 +334,22 @@ impl Stream {
         if self.peer_attached() { order::events(self.incoming()) } else { 0 }
     }
 
-    /// When the event that was counted last happened: before the caller counted it, and perhaps before it could be seen.
+    /// When the event that was counted last happened: before the caller counted it, and perhaps before it could be
+    /// seen.
     #[inline]
     pub fn time_of_event(&self, event: u32) -> u64 {
         order::time_of(self.incoming(), event)
     }
 
-    /// The program was told of all events up to this one, which were counted before the look, or there was nothing to tell.
+    /// The program was told of all events up to this one, which were counted before the look, or there was nothing to
+    /// tell.
     #[inline]
     pub fn note_told(&self, event: u32) {
         order::tell(self.incoming(), event);
     }
 
-    /// When the first event after `told` happened: nanoseconds of the monotonic clock. What stands there of an earlier use
-    /// of the slot does not count.
+    /// When the first event after `told` happened: nanoseconds of the monotonic clock. What stands there of an earlier
+    /// use of the slot does not count.
     pub fn first_event_after(&self, told: u32) -> FirstUntold {
         if self.peer_attached() { order::first_after(self.incoming(), told) } else { FirstUntold::None }
     }
@@ -371,8 +374,8 @@ impl Stream {
         self.rouse_peer();
     }
 
-    /// Whether the peer has said that it sends no more and goes on reading, and a process that could do so is there. The
-    /// kernel tells no difference between that and a peer that was killed.
+    /// Whether the peer has said that it sends no more and goes on reading, and a process that could do so is there.
+    /// The kernel tells no difference between that and a peer that was killed.
     pub fn peer_reads_on(&self) -> bool {
         let from = &self.incoming().sender;
         if !self.peer_half_closed() || from.gone.load(Ordering::Acquire) == self.generation() {
@@ -406,8 +409,8 @@ impl Stream {
         self.peer_attached() && self.incoming().sender.mode.load(Ordering::Acquire) == DirectionMode::Final as u32
     }
 
-    /// Bytes that have ever come into our ring: another number, another arrival. Nothing is said about whether they make
-    /// sense; [`Self::readable`] does.
+    /// Bytes that have ever come into our ring: another number, another arrival. Nothing is said about whether they
+    /// make sense; [`Self::readable`] does.
     #[inline]
     pub fn arrived(&self) -> u64 {
         self.incoming().sender.head.load(Ordering::Acquire)
@@ -419,8 +422,8 @@ impl Stream {
         self.outgoing().receiver.tail.load(Ordering::Acquire)
     }
 
-    /// One more process holds this side: called by the parent, once for each stream, before a fork. The child then calls
-    /// [`Self::drop_ref`] as any holder.
+    /// One more process holds this side: called by the parent, once for each stream, before a fork. The child then
+    /// calls [`Self::drop_ref`] as any holder.
     pub fn add_ref(&self) {
         self.own().side.references.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,7 +1,9 @@
-//! Connections to other hosts, as the process has them whose they are: by the gateway that the rendezvous has given to it.
+//! Connections to other hosts, as the process has them whose they are: by the gateway that the rendezvous has given to
+//! it.
 //!
 //! A process has one gateway, until it ends. It comes as four descriptors, one in each of as many packets, before the
-//! first connection that is to go by it. What is here lives as long as the process, as [`device::Arena`] says of arenas.
+//! first connection that is to go by it. What is here lives as long as the process, as [`device::Arena`] says of
+//! arenas.
 
 use super::connection::Stream;
 use super::guards::me;
@@ -129,8 +131,8 @@ pub(super) fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
     all.into_iter().filter(|descriptor| (first..=last).contains(descriptor)).min()
 }
 
-/// The program is about to put another file in the place of `descriptor`: if that is the lane's, only the rendezvous moves
-/// the bytes from now on, some milliseconds later.
+/// The program is about to put another file in the place of `descriptor`: if that is the lane's, only the rendezvous
+/// moves the bytes from now on, some milliseconds later.
 pub(super) fn give_up(descriptor: RawFd) {
     if first_of_ours(descriptor, descriptor).is_some() {
         GATEWAY.store(std::ptr::null_mut(), Ordering::SeqCst);
@@ -177,8 +179,8 @@ impl Stream {
         std::ptr::eq(self.arena, ARENA.load(Ordering::Relaxed))
     }
 
-    /// Tells the other host what is new: bytes that were published, and how this end stands. To be called after each such
-    /// change of a stream that is far.
+    /// Tells the other host what is new: bytes that were published, and how this end stands. To be called after each
+    /// such change of a stream that is far.
     #[inline]
     pub fn tell(&self) {
         if let Some((gateway, arena)) = gateway().filter(|_| self.is_far()) {

@@ -72,7 +72,8 @@ impl SendGuard {
         if self.held == HowLocked::Nested { 0 } else { self.sender.push(bytes, ring) }
     }
 
-    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.
+    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it
+    /// returns.
     pub fn is_nested(&self) -> bool {
         self.held == HowLocked::Nested
     }
@@ -90,8 +91,8 @@ impl SendGuard {
         }
     }
 
-    /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. Does not wait. False
-    /// as long as bytes must not be given to the kernel yet ([`SendTarget::NotYet`]); call it again.
+    /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. Does not wait.
+    /// False as long as bytes must not be given to the kernel yet ([`SendTarget::NotYet`]); call it again.
     pub fn switch_to_kernel(&mut self) -> bool {
         if self.held == HowLocked::Nested {
             return false;
@@ -105,8 +106,9 @@ impl SendGuard {
         self.sender.ask_to_leave();
     }
 
-    /// Nobody will read the ring any more, or wants it back: everything goes by the kernel for good, and the bytes that are
-    /// there are not counted any more ([`Stream::left_unread`]). Answers how many they were; 0 for all calls but one.
+    /// Nobody will read the ring any more, or wants it back: everything goes by the kernel for good, and the bytes that
+    /// are there are not counted any more ([`Stream::left_unread`]). Answers how many they were; 0 for all calls but
+    /// one.
     pub fn abandon_ring(&mut self) -> u64 {
         if self.held == HowLocked::Nested {
             return 0;
@@ -159,7 +161,8 @@ impl ReceiveGuard {
         if self.held == HowLocked::Nested { ByteSource::Ring } else { self.receiver.route(received_by_kernel) }
     }
 
-    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.
+    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it
+    /// returns.
     pub fn is_nested(&self) -> bool {
         self.held == HowLocked::Nested
     }
@@ -175,8 +178,8 @@ impl ReceiveGuard {
         if self.held == HowLocked::Nested { 0 } else { self.receiver.pull(into, ring) }
     }
 
-    /// What follows the bytes that [`Self::route`] has just sent us to the kernel for (none, if it answered the ring): so
-    /// many in the ring, and whether the kernel has the bytes behind those. Nothing where there was no limit.
+    /// What follows the bytes that [`Self::route`] has just sent us to the kernel for (none, if it answered the ring):
+    /// so many in the ring, and whether the kernel has the bytes behind those. Nothing where there was no limit.
     pub fn ahead(&mut self) -> (usize, bool) {
         if self.held == HowLocked::Nested {
             return (0, false);
@@ -229,16 +232,16 @@ impl ReceiveGuard {
         }
     }
 
-    /// The kernel has said that the stream ends: what a dead peer could not give back any more is read from the ring after
-    /// all. To be called before the end is believed; then ask [`Self::route`] again.
+    /// The kernel has said that the stream ends: what a dead peer could not give back any more is read from the ring
+    /// after all. To be called before the end is believed; then ask [`Self::route`] again.
     pub fn kernel_ended(&mut self, received_by_kernel: u64) {
         if self.held == HowLocked::Yes {
             self.receiver.kernel_ended(received_by_kernel);
         }
     }
 
-    /// The caller has taken everything that was there and will ever be: what is read from now on is what it has put in the
-    /// place of the anchor.
+    /// The caller has taken everything that was there and will ever be: what is read from now on is what it has put in
+    /// the place of the anchor.
     pub fn finish(&mut self) {
         if self.held == HowLocked::Yes {
             ring(self.receiver.publish());

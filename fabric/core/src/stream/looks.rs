@@ -64,7 +64,8 @@ impl Stream {
         }
     }
 
-    /// Whether the ring is full and the receiver has taken nothing of it for `patience_ns`, as far as somebody has looked.
+    /// Whether the ring is full and the receiver has taken nothing of it for `patience_ns`, as far as somebody has
+    /// looked.
     #[cold]
     pub fn is_stuck(&self, now_ns: u64, patience_ns: u64) -> bool {
         let (own, tail) = (&self.own().sender, self.outgoing().receiver.tail.load(Ordering::Relaxed));

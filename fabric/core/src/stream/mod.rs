@@ -73,8 +73,8 @@ impl Streams {
         tally::forked();
     }
 
-    /// From now on everything that is counted is counted in this memory, too, which outlives the process; so do children of
-    /// forks. To be called once, before the program runs. The descriptor stays the caller's.
+    /// From now on everything that is counted is counted in this memory, too, which outlives the process; so do
+    /// children of forks. To be called once, before the program runs. The descriptor stays the caller's.
     ///
     /// # Errors
     /// It is no such memory, or cannot be mapped.
@@ -87,7 +87,8 @@ impl Streams {
         client::is_apart()
     }
 
-    /// Whether the rendezvous is of another version, as was seen by what it gave for connections that were shown. One load.
+    /// Whether the rendezvous is of another version, as was seen by what it gave for connections that were shown. One
+    /// load.
     pub fn is_of_other_version(&self) -> bool {
         client::is_strange()
     }
@@ -97,8 +98,8 @@ impl Streams {
         client::shown()
     }
 
-    /// Waits, for some milliseconds at most, until the rendezvous has let go of the first `shown` sockets that were shown:
-    /// until then what a process closes is open there. One load and a system call where it has.
+    /// Waits, for some milliseconds at most, until the rendezvous has let go of the first `shown` sockets that were
+    /// shown: until then what a process closes is open there. One load and a system call where it has.
     pub fn await_let_go(&self, shown: u32) {
         client::await_looked(shown);
     }
@@ -115,8 +116,8 @@ impl Streams {
         client::withdraw(cookie);
     }
 
-    /// Whether the rendezvous has nothing by which this process could reach other hosts, so that what leads there is shown
-    /// in vain. One load, and now and then a look whether that rendezvous is there still.
+    /// Whether the rendezvous has nothing by which this process could reach other hosts, so that what leads there is
+    /// shown in vain. One load, and now and then a look whether that rendezvous is there still.
     pub fn is_host_only(&self, looks_after: bool) -> bool {
         client::is_host_only(looks_after)
     }
@@ -127,8 +128,8 @@ impl Streams {
         client::has_mail()
     }
 
-    /// The next connection, or pair of datagram sockets, for which the rendezvous has found both ends. `None` also while
-    /// another thread takes mail.
+    /// The next connection, or pair of datagram sockets, for which the rendezvous has found both ends. `None` also
+    /// while another thread takes mail.
     pub fn take_mail(&self) -> Option<Mail> {
         let granted = client::take_mail()?;
         let (cookie, stream) = (granted.cookie, Stream::begin(granted.arena, granted.place));
@@ -148,13 +149,15 @@ impl Streams {
         stream.drop_ref();
     }
 
-    /// Takes what has come from other hosts, by whichever thread looks; true if something has. Two loads if nothing has.
+    /// Takes what has come from other hosts, by whichever thread looks; true if something has. Two loads if nothing
+    /// has.
     #[inline(always)]
     pub fn drive(&self) -> bool {
         far::drive()
     }
 
-    /// Whether something has come that [`Self::drive`] would take: before a sleep on [`Self::lane`], which it would end.
+    /// Whether something has come that [`Self::drive`] would take: before a sleep on [`Self::lane`], which it would
+    /// end.
     #[inline(always)]
     pub fn lane_has_arrived(&self) -> bool {
         far::has_arrived()
@@ -173,9 +176,9 @@ impl Streams {
         far::has_any()
     }
 
-    /// Whether the rendezvous is gone by which this process has connections to other hosts: for some seconds, in which this
-    /// was asked about every second, nothing was heard of it. Nothing comes or goes by the lane any more, and nobody
-    /// says so. True for one caller a second at most, who is to end those connections.
+    /// Whether the rendezvous is gone by which this process has connections to other hosts: for some seconds, in which
+    /// this was asked about every second, nothing was heard of it. Nothing comes or goes by the lane any more, and
+    /// nobody says so. True for one caller a second at most, who is to end those connections.
     pub fn is_deserted(&self) -> bool {
         far::is_deserted()
     }
@@ -196,9 +199,9 @@ impl Streams {
         client::has_arenas()
     }
 
-    /// This process is about to do something by the kernel on a connection with these ports, ours and the other's, behind
-    /// `sent` bytes that went by the kernel: the event has its place among those of streams. Told to a few other processes
-    /// only. Answers when that was, for [`Self::note_done`].
+    /// This process is about to do something by the kernel on a connection with these ports, ours and the other's,
+    /// behind `sent` bytes that went by the kernel: the event has its place among those of streams. Told to a few other
+    /// processes only. Answers when that was, for [`Self::note_done`].
     pub fn note_by_kernel(&self, ports: [u16; 2], sent: u64) -> u64 {
         let now = weft_device::sys::now_ns();
         visit_told(|arena| arena.by_kernel(arena.side()).note(connection_of(ports), sent, now));
@@ -211,8 +214,9 @@ impl Streams {
         visit_told(|arena| arena.by_kernel(arena.side()).note_done(connection_of(ports), begun, now));
     }
 
-    /// When the first of these began at the other end of the connection with these ports, ours and the other's, of which
-    /// `received` bytes were received, after the time `after`, that was not told of at `time`, as far as that is known.
+    /// When the first of these began at the other end of the connection with these ports, ours and the other's, of
+    /// which `received` bytes were received, after the time `after`, that was not told of at `time`, as far as that is
+    /// known.
     pub fn first_by_kernel(&self, [ours, others]: [u16; 2], received: u64, after: u64, time: u64) -> Option<u64> {
         let mut first = None;
         client::visit_arenas(|arena| {
@@ -266,8 +270,8 @@ impl Streams {
         far::give_up(descriptor);
     }
 
-    /// The program has put other files in the place of the descriptors from `first` to `last`: bells may have been among
-    /// them. To be said after it is done; who does it unseen will not be woken.
+    /// The program has put other files in the place of the descriptors from `first` to `last`: bells may have been
+    /// among them. To be said after it is done; who does it unseen will not be woken.
     pub fn closed(&self, first: RawFd, last: RawFd) {
         device::bell::closed(first, last);
     }
@@ -296,19 +300,20 @@ fn visit_told(mut each: impl FnMut(&'static device::Arena)) {
     }
 }
 
-/// Whether the process may still be there with which we have this memory: also where the last connection has ended that went
-/// by it, what else is done between us has its place there.
+/// Whether the process may still be there with which we have this memory: also where the last connection has ended that
+/// went by it, what else is done between us has its place there.
 fn is_shared(arena: &device::Arena) -> bool {
     arena.held.load(Ordering::Relaxed) > 0 || arena.retired.load(Ordering::Relaxed) == 0
 }
 
-/// A connection of this host by the ports of the end that does something and of the other one. Addresses are left out: who is
-/// taken for another one is told of too early, and nothing else.
+/// A connection of this host by the ports of the end that does something and of the other one. Addresses are left out:
+/// who is taken for another one is told of too early, and nothing else.
 fn connection_of([from, to]: [u16; 2]) -> u32 {
     u32::from(from) << 16 | u32::from(to)
 }
 
-/// The sleeper's barrier between arming and the last look. All arenas that we have opened say that publishers fence, too.
+/// The sleeper's barrier between arming and the last look. All arenas that we have opened say that publishers fence,
+/// too.
 pub fn sleep_barrier() {
     // ORDER: stream-sleep, stream-mark
     std::sync::atomic::fence(Ordering::SeqCst);

@@ -161,7 +161,8 @@ pub(super) fn share() -> io::Result<Descriptor> {
     replace(Some(memory.as_raw_fd())).map(|()| memory)
 }
 
-/// In the child of a fork: a page of its own, with nothing counted. What the rendezvous has, it has for the child as well.
+/// In the child of a fork: a page of its own, with nothing counted. What the rendezvous has, it has for the child as
+/// well.
 pub(super) fn forget() {
     let host_only = PAGE.host_only.load(Ordering::Relaxed);
     if replace(None).is_ok() {

@@ -1,4 +1,5 @@
-//! Whether the other side of a memory is there still, as one sees who looks now and then at a word that the other one changes.
+//! Whether the other side of a memory is there still, as one sees who looks now and then at a word that the other one
+//! changes.
 //!
 //! Looks are counted, not only time: where this process itself stood still (a machine that slept, a group of processes
 //! that was frozen) the other one did, too, and has had no time to say anything.

@@ -55,8 +55,8 @@ pub(super) fn forked() {
 /// The word at this place. To be called where there is memory.
 fn word(at: usize) -> &'static AtomicU64 {
     debug_assert!(at.is_multiple_of(8) && at < tally::BYTES);
-    // SAFETY: the memory is as long as that, aligned to pages, never unmapped once others see it, and read and written as
-    // atomics only; callers pass places of words.
+    // SAFETY: the memory is as long as that, aligned to pages, never unmapped once others see it, and read and written
+    // as atomics only; callers pass places of words.
     unsafe { &*MEMORY.load(Ordering::Acquire).add(at).cast::<AtomicU64>() }
 }
 

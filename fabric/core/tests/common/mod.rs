@@ -164,8 +164,8 @@ pub fn wait(world: &Monitor<World>, request: RequestId) -> Outcome {
     world.wait(WAIT, |w| w.0.take_outcome(request))
 }
 
-/// Runs `what`, which may sleep for ever if a wake-up is lost, in a thread that nobody has to join. If it does not end, the
-/// test fails, and says where in the kernel its program's threads are.
+/// Runs `what`, which may sleep for ever if a wake-up is lost, in a thread that nobody has to join. If it does not end,
+/// the test fails, and says where in the kernel its program's threads are.
 pub fn watch(what: impl FnOnce() + Send + 'static) {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
@@ -219,7 +219,8 @@ fn end_children_that_panic() {
     });
 }
 
-/// Longest life of a forked child, seconds, longer than [`LOST_WAKE_UP`]: the signal of the alarm (14) ends one that hangs.
+/// Longest life of a forked child, seconds, longer than [`LOST_WAKE_UP`]: the signal of the alarm (14) ends one that
+/// hangs.
 const CHILD_LIFE: u32 = 180;
 
 /// Runs `child` in a forked process; its process id. A panic ends it with status 1.

@@ -24,8 +24,8 @@ pub enum NoBlocks {
 const INDEX: u64 = 0xffff_ffff;
 
 impl Segment {
-    /// Collective blocks that nobody uses, `count` in a row, with memory behind them. The first word of the first one is
-    /// zero; the rest is as it was given back.
+    /// Collective blocks that nobody uses, `count` in a row, with memory behind them. The first word of the first one
+    /// is zero; the rest is as it was given back.
     pub fn take_blocks(&self, count: usize) -> Result<usize, NoBlocks> {
         self.take_given_back(count).map_or_else(|| self.take_unused(count), Ok)
     }
@@ -36,7 +36,8 @@ impl Segment {
         let first = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).map_err(|_| NoBlocks::Used)?;
         let populated = self.views.memory.populate(self.views.geometry.block(first as usize), count * BLOCK_BYTES);
         populated.map(|()| first as usize).map_err(|cause| {
-            // They cannot stand in a list, whose links are in the blocks. If others were taken meanwhile, these are lost.
+            // They cannot stand in a list, whose links are in the blocks. If others were taken meanwhile, these are
+            // lost.
             let _ = next.compare_exchange(first + count as u64, first, Ordering::Relaxed, Ordering::Relaxed);
             NoBlocks::Memory { count, cause }
         })

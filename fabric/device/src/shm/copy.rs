@@ -97,7 +97,8 @@ impl ShownMemory {
     /// # Safety
     /// `to` is writable for `length` bytes, and does not lie in this memory.
     pub unsafe fn copy(&self, from: usize, to: *mut u8, length: usize) {
-        // SAFETY: inside the mapping, which checks that. A peer that writes meanwhile spoils only the bytes that it sent.
+        // SAFETY: inside the mapping, which checks that. A peer that writes meanwhile spoils only the bytes that it
+        // sent.
         unsafe { crate::copying::copy(self.at(from, length), to, length) };
     }
 }

@@ -308,7 +308,8 @@ impl Device for ShmDevice {
                 };
             }
             out.cells.fetch_for_writing();
-            // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
+            // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back
+            // (return-credit).
             let past = unsafe { out.store(offset, data, piece) };
             out.bulk.take(piece);
             if heard && !past {

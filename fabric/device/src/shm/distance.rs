@@ -1,11 +1,12 @@
 //! How bulk bytes are best stored for a reader on another core: as ever, or past the caches.
 //!
-//! A line that one core has written and another one has read costs its writer a message between caches when it is written
-//! again, and its reader another one. That is little where both share a cache, and much where they do not: 1 to 40 ns a line
-//! have been met. Stored past the caches the same bytes come out of memory in a stream, at much the same cost wherever the
-//! cores are. Nobody tells a process where its cores are, and those of a virtual machine move. So both sides measure, now
-//! and then: the writer what storing costs it, the reader what reading does, which it leaves where the writer finds it. The
-//! writer takes the way that costs both together less, and tries the other one for a few pieces from time to time.
+//! A line that one core has written and another one has read costs its writer a message between caches when it is
+//! written again, and its reader another one. That is little where both share a cache, and much where they do not: 1 to
+//! 40 ns a line have been met. Stored past the caches the same bytes come out of memory in a stream, at much the same
+//! cost wherever the cores are. Nobody tells a process where its cores are, and those of a virtual machine move. So
+//! both sides measure, now and then: the writer what storing costs it, the reader what reading does, which it leaves
+//! where the writer finds it. The writer takes the way that costs both together less, and tries the other one for a few
+//! pieces from time to time.
 //!
 //! The reader's figures are claims: a peer that lies makes its own messages slower.
 
@@ -13,7 +14,8 @@ use crate::sys;
 
 /// Shorter pieces are always stored ordinarily, and tell nothing.
 pub const LEAST_BYTES: usize = 2048;
-/// Pieces are of two classes, below this length and from it on: what is done once for a piece counts more in short ones.
+/// Pieces are of two classes, below this length and from it on: what is done once for a piece counts more in short
+/// ones.
 const LONG_BYTES: usize = 6144;
 const CLASSES: usize = 2;
 /// Picoseconds a line that count at most: whoever took longer was interrupted. Four of them fit into a word.

@@ -2,10 +2,10 @@
 //!
 //! Both have the same race: the sender stores a cell, then looks at the flag; the owner clears the flag (or lies down),
 //! then looks at the ring. Each needs store-load order. The owner pays for both sides with `membarrier`; the sender has
-//! only a compiler fence (design decision: the price of sleeping falls on the sleeper). An owner that can do this says so in its
-//! mailbox once it has joined; whoever sends to another one fences, and so does a sender that `membarrier` does not
-//! reach. The word is looked at with each send, and it errs to the safe side: an owner that has not joined yet, or that
-//! the kernel refuses the barrier, has said nothing.
+//! only a compiler fence (design decision: the price of sleeping falls on the sleeper). An owner that can do this says
+//! so in its mailbox once it has joined; whoever sends to another one fences, and so does a sender that `membarrier`
+//! does not reach. The word is looked at with each send, and it errs to the safe side: an owner that has not joined
+//! yet, or that the kernel refuses the barrier, has said nothing.
 //!
 //! Orderings:
 //! - `ring-doorbell`: sender's cell store, light barrier, load of doorbell | owner's doorbell store, membarrier, poll.
@@ -88,8 +88,8 @@ impl Mailbox<'_> {
         self.doorbell.load(Ordering::Relaxed) != AWAKE && self.ring()
     }
 
-    /// To be called after telling `owner`, whose mailbox this is, something in its mailbox page. Its own bit in the set,
-    /// which no packet sets, makes it look there. True if it was woken.
+    /// To be called after telling `owner`, whose mailbox this is, something in its mailbox page. Its own bit in the
+    /// set, which no packet sets, makes it look there. True if it was woken.
     #[cold]
     pub fn alert(&self, owner: u32) -> bool {
         // ORDER: join-active. Rare, so who sends always fences.
@@ -185,8 +185,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Sleeps until rung, or `limit` has passed. Returns at once if the bell has rung since lying down. Not for an owner
-    /// that sleeps on a bell.
+    /// Sleeps until rung, or `limit` has passed. Returns at once if the bell has rung since lying down. Not for an
+    /// owner that sleeps on a bell.
     #[cfg(not(loom))]
     pub fn sleep(&self, limit: Option<std::time::Duration>) {
         kernel::futex_wait(self.word, ASLEEP, limit);

@@ -53,8 +53,8 @@ impl ShmIncoming {
 
     /// Takes one packet, or several in a burst or of one message.
     ///
-    /// Otherwise a look at the next cell would pull its line from the sender's core, and everything that follows, such as
-    /// a reply, would wait for that. While more of a message is to come, nobody can reply to it.
+    /// Otherwise a look at the next cell would pull its line from the sender's core, and everything that follows, such
+    /// as a reply, would wait for that. While more of a message is to come, nobody can reply to it.
     #[inline]
     pub(super) fn drain<S: Sink>(
         &mut self,

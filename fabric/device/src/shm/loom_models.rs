@@ -154,8 +154,8 @@ fn model_a_bulk_line_is_reused_only_after_its_credit() {
     });
 }
 
-/// Two lines: the receiver answers in the first one, keeps reading, and gives both back. The sender fills them anew only when
-/// it has read the answer, too.
+/// Two lines: the receiver answers in the first one, keeps reading, and gives both back. The sender fills them anew
+/// only when it has read the answer, too.
 #[test]
 fn model_borrowed_bytes_are_reused_only_after_the_answer_was_read() {
     const MESSAGES: u64 = 3;

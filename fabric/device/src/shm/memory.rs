@@ -42,8 +42,8 @@ impl Memory {
         Self::create_parts(name, bytes, 1)
     }
 
-    /// New memory of so many parts, of which the first is mapped here. It is of one part only where the limit on the size of
-    /// files allows no more.
+    /// New memory of so many parts, of which the first is mapped here. It is of one part only where the limit on the
+    /// size of files allows no more.
     pub fn create_parts(name: &std::ffi::CStr, bytes: usize, parts: usize) -> io::Result<Self> {
         check_file_limit(bytes)?;
         let whole = if check_file_limit(bytes * parts).is_ok() { bytes * parts } else { bytes };
@@ -51,9 +51,10 @@ impl Memory {
         Self::map(kernel::sealed_memory(name, whole)?, 0, bytes)
     }
 
-    /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with their
-    /// first touch, near the processor that touches them, as those of `malloc` do: programs ask for much that they never
-    /// use. What `malloc` would refuse is refused; where the kernel promises no more than it has, all pages exist.
+    /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with
+    /// their first touch, near the processor that touches them, as those of `malloc` do: programs ask for much that
+    /// they never use. What `malloc` would refuse is refused; where the kernel promises no more than it has, all pages
+    /// exist.
     ///
     /// # Errors
     /// As [`Self::create`] and [`Self::populate`].
@@ -95,8 +96,8 @@ impl Memory {
     }
 
     /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was
-    /// looked at: nothing else is opened (to open a device or a pipe may do something), and if the other process is faster
-    /// than we are, we wait for nothing and get no terminal.
+    /// looked at: nothing else is opened (to open a device or a pipe may do something), and if the other process is
+    /// faster than we are, we wait for nothing and get no terminal.
     ///
     /// # Errors
     /// The kernel does not let us see that process's descriptors, or it is no sealed memory of ours.
@@ -155,8 +156,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the descriptor is still that of this memory. Some programs close all that they do not know; the number may
-    /// be that of a file of theirs since, or of other memory of ours, which must not grow.
+    /// Whether the descriptor is still that of this memory. Some programs close all that they do not know; the number
+    /// may be that of a file of theirs since, or of other memory of ours, which must not grow.
     pub(super) fn has_descriptor(&self) -> bool {
         self.identity.is_some() && kernel::identity(self.descriptor.as_raw_fd()) == self.identity
     }
@@ -217,13 +218,14 @@ fn too_little(bytes: usize, cause: &io::Error) -> io::Error {
     ))
 }
 
-/// Whether memory that was promised is there for sure (`vm.overcommit_memory`), so that too little is a signal at a touch.
+/// Whether memory that was promised is there for sure (`vm.overcommit_memory`), so that too little is a signal at a
+/// touch.
 fn is_strict() -> bool {
     std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.first() == Some(&b'2'))
 }
 
-/// Refuses what the kernel would not promise a process. The mapping stands for one that comes after it, and no limit of the
-/// process counts both.
+/// Refuses what the kernel would not promise a process. The mapping stands for one that comes after it, and no limit of
+/// the process counts both.
 fn check_commitment(bytes: usize) -> io::Result<()> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address of the kernel's choice, which nobody knows and which goes at once.

@@ -10,11 +10,11 @@
 //! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
 //!
-//! **Borrowed bytes.** Whoever has read bulk bytes may answer in them, before it gives them back. A core writes lines that
-//! it has read last in a fourth of the time that it needs for lines that another core has read last (Zen 4: 600 ticks for
-//! 16 KiB, and 4,400), so an answer in the same bytes goes about three times as fast. The producer has them again when
-//! the credit says so and it has read everything that was sent to it in borrowed bytes until then; how much that is
-//! stands beside the credit.
+//! **Borrowed bytes.** Whoever has read bulk bytes may answer in them, before it gives them back. A core writes lines
+//! that it has read last in a fourth of the time that it needs for lines that another core has read last (Zen 4: 600
+//! ticks for 16 KiB, and 4,400), so an answer in the same bytes goes about three times as fast. The producer has them
+//! again when the credit says so and it has read everything that was sent to it in borrowed bytes until then; how much
+//! that is stands beside the credit.
 
 use crate::past_caches;
 use crate::sync::{AtomicU64, Label, Ordering, ordering};
@@ -272,8 +272,8 @@ pub struct BulkConsumer<'a> {
     /// Packets that were sent in borrowed bytes, and their bytes.
     loans: u64,
     loan_bytes: u64,
-    /// Bytes consumed since something was last sent the other way. While it is little, the latest bytes are kept for what may
-    /// follow.
+    /// Bytes consumed since something was last sent the other way. While it is little, the latest bytes are kept for
+    /// what may follow.
     one_way: u64,
 }
 

@@ -103,8 +103,8 @@ impl Segment {
         }
     }
 
-    /// A new segment for two processes of different jobs, and the descriptor that the other one opens it by. Whoever made
-    /// it is member 0. `token` is what the other one shall find there.
+    /// A new segment for two processes of different jobs, and the descriptor that the other one opens it by. Whoever
+    /// made it is member 0. `token` is what the other one shall find there.
     ///
     /// # Errors
     /// Too little memory, or no descriptor.
@@ -166,8 +166,8 @@ impl Segment {
         self.views.pid(member).store(std::process::id(), Ordering::Relaxed);
     }
 
-    /// Whether a member will take nothing any more: it has left, or its process has ended. Rests on claims of the member;
-    /// false where its process cannot be seen from here.
+    /// Whether a member will take nothing any more: it has left, or its process has ended. Rests on claims of the
+    /// member; false where its process cannot be seen from here.
     pub fn has_ended(&self, member: u32) -> bool {
         match self.state(member) {
             MemberState::Left => true,

@@ -83,7 +83,8 @@ pub struct TcpDevice {
     pub(super) kernel_bytes: Option<i32>,
 }
 
-/// What a token stands for: the kind in its highest byte, then the number of an attempt, then that of a rank or a guest.
+/// What a token stands for: the kind in its highest byte, then the number of an attempt, then that of a rank or a
+/// guest.
 pub(super) mod token {
     use super::Token;
     pub const LISTENER: u8 = 1;
@@ -141,8 +142,8 @@ impl TcpDevice {
         self.badge.encrypts = encrypts;
     }
 
-    /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
-    /// comes, which whoever sends may have to pay for.
+    /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that
+    /// something comes, which whoever sends may have to pay for.
     ///
     /// # Errors
     /// It cannot be watched.
@@ -158,14 +159,15 @@ impl TcpDevice {
         self.epoll.forget(descriptor.as_raw_fd());
     }
 
-    /// Another device leads to the same peers and is preferred: while there is no connection, and nobody wants one, looks
-    /// are rare.
+    /// Another device leads to the same peers and is preferred: while there is no connection, and nobody wants one,
+    /// looks are rare.
     pub fn stand_by(&mut self) {
         self.looks.stands_by = true;
     }
 
-    /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by [`Self::take_unreached`];
-    /// whether the peer is lost by it depends on whether anything else reaches it, which the caller knows.
+    /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by
+    /// [`Self::take_unreached`]; whether the peer is lost by it depends on whether anything else reaches it, which the
+    /// caller knows.
     #[inline]
     pub fn reach(&mut self, rank: u32) {
         let peer = &self.peers[rank as usize];
@@ -235,8 +237,8 @@ impl TcpDevice {
         self.looks.look.note_elsewhere();
     }
 
-    /// After the farewell nobody is dialled for nothing; but who may have taken the connection for ours already is to hear
-    /// the farewell there, and would otherwise take its end for our death.
+    /// After the farewell nobody is dialled for nothing; but who may have taken the connection for ours already is to
+    /// hear the farewell there, and would otherwise take its end for our death.
     pub(super) fn stop_idle_dial(&mut self, rank: u32) {
         let peer = &mut self.peers[rank as usize];
         if self.leaving && peer.output.is_empty() && peer.dial.as_ref().is_some_and(|dial| !dial.is_proven()) {

@@ -39,7 +39,8 @@ const TRIES: u32 = 3;
 /// One of this host.
 const TRIES_HERE: u32 = 2;
 
-/// One that was never used. The keys of an encrypted connection are made from it, so for those nothing but chance will do.
+/// One that was never used. The keys of an encrypted connection are made from it, so for those nothing but chance will
+/// do.
 ///
 /// # Errors
 /// There are no random numbers, and it is for an encrypted connection.
@@ -128,8 +129,8 @@ pub struct Dial {
     noticed: bool,
     /// Of the two sides this one chooses which connection stays.
     leads: bool,
-    /// It is given up soon where nobody listens any more. All listen before anybody hears of them; but within a job faults
-    /// of the network are ridden out first.
+    /// It is given up soon where nobody listens any more. All listen before anybody hears of them; but within a job
+    /// faults of the network are ridden out first.
     gives_up_soon: bool,
 }
 

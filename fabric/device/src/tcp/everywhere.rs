@@ -1,5 +1,5 @@
-//! Sockets on every address of the host, for an interface that opens beside another one. (Those of the first one are made
-//! by who starts the process.)
+//! Sockets on every address of the host, for an interface that opens beside another one. (Those of the first one are
+//! made by who starts the process.)
 
 use super::socket::{KernelAddress, name_of, own};
 use crate::kernel::checked;

@@ -1,7 +1,7 @@
 //! Processes of other jobs: they come while we run, and each pair has keys of its own.
 //!
-//! Who calls such a process uses the key that this one has told, made anew for the caller; so the key says who calls, and the
-//! numbers in a call are ranks of two jobs. Who calls before we have heard of it is kept waiting until we have.
+//! Who calls such a process uses the key that this one has told, made anew for the caller; so the key says who calls,
+//! and the numbers in a call are ranks of two jobs. Who calls before we have heard of it is kept waiting until we have.
 
 use super::book::JobFront;
 use super::device::TcpDevice;
@@ -29,8 +29,8 @@ impl TcpDevice {
         name.map(|name| name.port()).ok_or_else(|| io::Error::other("the listener has no port"))
     }
 
-    /// A process of another job, that has told its `key`, becomes a peer: the next one after all that there are.
-    /// It is called at once, so that its end is noticed by whoever waits for it. Nothing happens where we are not open to
+    /// A process of another job, that has told its `key`, becomes a peer: the next one after all that there are. It is
+    /// called at once, so that its end is noticed by whoever waits for it. Nothing happens where we are not open to
     /// others.
     pub fn adopt(&mut self, them: PeerIdentity, key: &Key, place: PeerPlace) {
         let Some(front) = &self.badge.front else { return };

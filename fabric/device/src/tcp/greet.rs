@@ -101,8 +101,8 @@ impl TcpDevice {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => at += 1,
                 Err(error) => {
-                    // Such as too few descriptors, which lasts. The listener stays ready meanwhile, and would let nobody
-                    // sleep.
+                    // Such as too few descriptors, which lasts. The listener stays ready meanwhile, and would let
+                    // nobody sleep.
                     self.reception.listeners.iter().for_each(|listener| self.epoll.forget(listener.as_raw_fd()));
                     self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
                     if !std::mem::replace(&mut self.reception.said_deaf, true) {
@@ -137,7 +137,8 @@ impl TcpDevice {
         Ok(port)
     }
 
-    /// Looks for peers whose host is gone without a word, and at paths that have shown themselves shorter than they seemed.
+    /// Looks for peers whose host is gone without a word, and at paths that have shown themselves shorter than they
+    /// seemed.
     fn check_links(&mut self) {
         for rank in 0..self.peers.len() as u32 {
             let Some(link) = &self.peers[rank as usize].link else { continue };

@@ -28,7 +28,8 @@ pub(super) struct Guest {
 pub enum GuestStep {
     /// Not known yet.
     Waiting,
-    /// The rank that has called. It has proven itself, and if it is the lower one of the pair has chosen this connection.
+    /// The rank that has called. It has proven itself, and if it is the lower one of the pair has chosen this
+    /// connection.
     Rank(u32, Option<RecordKeys>),
     /// Gone, as who has tried several ways leaves the others.
     Gone,

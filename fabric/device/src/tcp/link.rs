@@ -10,11 +10,12 @@ use weft_wire::cell::{Head, Kind};
 use weft_wire::tcp::record::{MOST_BYTES, RecordKeys};
 use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET, TcpFrame};
 
-/// Bytes that are received before they are handed on: a packet of the largest kind that is handed on whole and has come in part, and
-/// room for as much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
+/// Bytes that are received before they are handed on: a packet of the largest kind that is handed on whole and has come
+/// in part, and room for as much again. Memory that is never written to costs nothing, so a peer that sends little
+/// takes little.
 const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES) + PAGE_BYTES;
-/// After a bulk payload of so many bytes another one is expected: then only so many are received at first, and the rest where it
-/// is to go.
+/// After a bulk payload of so many bytes another one is expected: then only so many are received at first, and the rest
+/// where it is to go.
 const LONG_BYTES: usize = 32 << 10;
 const PEEK_BYTES: usize = 1 << 10;
 /// Packets of one peer that are handed on before the next peer has its turn.
@@ -97,9 +98,9 @@ impl TcpLink {
         }
     }
 
-    /// Receives more of a bulk payload where that is to go, which saves a copy of it, and the beginning of the next packet; `None`
-    /// where that cannot be. Not where the kernel's copy would be a slow one: its bytes lie in their pages as those before lie in
-    /// ours.
+    /// Receives more of a bulk payload where that is to go, which saves a copy of it, and the beginning of the next
+    /// packet; `None` where that cannot be. Not where the kernel's copy would be a slow one: its bytes lie in their
+    /// pages as those before lie in ours.
     fn receive_in_place<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Option<LinkTurn> {
         if self.rest == 0 || self.from < self.to || self.sealed.is_some() || self.is_kept_out {
             return None;
@@ -159,8 +160,8 @@ impl TcpLink {
     }
 
     /// To where it lies in its page as before. The kernel keeps the bytes of a long message page by page, so those that
-    /// come next lie to theirs as these did: at the beginning of a buffer, and not at one of the places where copies are slow
-    /// ([`crate::copying`]).
+    /// come next lie to theirs as these did: at the beginning of a buffer, and not at one of the places where copies
+    /// are slow ([`crate::copying`]).
     fn move_back(&mut self) {
         let start = self.from % PAGE_BYTES;
         self.buffer.copy_within(self.from..self.to, start);

@@ -5,7 +5,8 @@ use crate::copying;
 use std::io::{self, IoSlice};
 use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET, LARGEST_STREAMED, PacketFront};
 
-/// Posts are refused if more than so many bytes would wait, which is how a receiver that does not keep up slows its senders down.
+/// Posts are refused if more than so many bytes would wait, which is how a receiver that does not keep up slows its
+/// senders down.
 const LIMIT_BYTES: usize = LARGEST_PACKET + SHORT_BYTES;
 /// Packets up to this length have room also behind what is left of a long one.
 const SHORT_BYTES: usize = 16 * 1024;

@@ -63,8 +63,8 @@ impl TcpDevice {
     pub(super) fn longest(&self, to: u32, kind: Kind, wanted: usize) -> usize {
         let peer = &self.peers[to as usize];
         match &peer.link {
-            // What the kernel does not take is copied and waits, so not much more than it has room for; but more, or it would
-            // never make more.
+            // What the kernel does not take is copied and waits, so not much more than it has room for; but more, or it
+            // would never make more.
             Some(link)
                 if wanted > LARGEST_PACKET && kind.is_streamed() && peer.output.is_empty() && link.sealed.is_none() =>
             {

@@ -63,7 +63,8 @@ impl Sealed {
         Ok(read)
     }
 
-    /// Decrypts the next record into `room`, which is as large as the largest piece; its bytes, or 0 if it has not come whole.
+    /// Decrypts the next record into `room`, which is as large as the largest piece; its bytes, or 0 if it has not come
+    /// whole.
     ///
     /// # Errors
     /// It is not what was sent.

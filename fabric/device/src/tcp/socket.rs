@@ -94,9 +94,9 @@ const KEEPS: usize = 5;
 /// The kernel's longest name of a congestion control, with the zero that ends it.
 const CONTROL_NAME_BYTES: usize = 16;
 
-/// Whether a congestion control is left on a path with this least round trip, in microseconds (the most that there is where none
-/// was seen yet): BBR inside a cluster. It allows what the least round trip can carry, a few microseconds there, in which next to
-/// nothing is under way, so that a long message stops again and again.
+/// Whether a congestion control is left on a path with this least round trip, in microseconds (the most that there is
+/// where none was seen yet): BBR inside a cluster. It allows what the least round trip can carry, a few microseconds
+/// there, in which next to nothing is under way, so that a long message stops again and again.
 fn is_left(control: &str, least_us: u32) -> bool {
     least_us < SHORT_PATH_US && control.starts_with("bbr")
 }
@@ -174,8 +174,8 @@ impl TcpSocket {
         answer.map(drop)
     }
 
-    /// How the other side's kernel answers ours. Takes another congestion control where the system's is not for a path as short as
-    /// this one has shown itself.
+    /// How the other side's kernel answers ours. Takes another congestion control where the system's is not for a path
+    /// as short as this one has shown itself.
     pub fn check_path(&self) -> Silence {
         let Ok(info) = self.info() else { return Silence::default() };
         if is_left(&self.congestion_control(), info.tcpi_min_rtt) {
@@ -239,7 +239,8 @@ impl TcpSocket {
         }
     }
 
-    /// Receives the first `bytes` into memory of somebody else's, which has room for them, and what comes behind into `rest`.
+    /// Receives the first `bytes` into memory of somebody else's, which has room for them, and what comes behind into
+    /// `rest`.
     pub fn read_into(&self, room: &ReceiveRoom<'_>, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
         debug_assert!((1..=room.bytes()).contains(&bytes));
         let mut parts = [
@@ -250,7 +251,8 @@ impl TcpSocket {
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
         let (at, flags) = ((&raw mut message) as usize, libc::MSG_DONTWAIT as usize);
-        // SAFETY: all that the message points at lives across the call and is writable: ours, or as who has made `room` promises.
+        // SAFETY: all that the message points at lives across the call and is writable: ours, or as who has made `room`
+        // promises.
         let got = unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) };
         Ok(match unless_now(got)? {
             None => Read::Nothing,
@@ -259,8 +261,8 @@ impl TcpSocket {
         })
     }
 
-    /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it learns that it
-    /// should keep more.
+    /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it
+    /// learns that it should keep more.
     pub fn room(&self) -> Option<usize> {
         let memory = kernel::option(self.raw(), libc::SOL_SOCKET, libc::SO_MEMINFO, [0u32; MEMORY_WORDS]).ok()?;
         Some(memory[MAY_KEEP].saturating_sub(memory[KEEPS]) as usize)
@@ -281,8 +283,9 @@ impl TcpSocket {
         self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
     }
 
-    /// Sends as much of these bytes, one after the other, as there is room for; answers how much. With `more` to follow, the
-    /// kernel may keep it for company, until [`Self::push`], the other side's next word, or for a fifth of a second.
+    /// Sends as much of these bytes, one after the other, as there is room for; answers how much. With `more` to
+    /// follow, the kernel may keep it for company, until [`Self::push`], the other side's next word, or for a fifth of
+    /// a second.
     pub fn write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         // SAFETY: plain data, for which zero is a valid value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -299,8 +302,8 @@ impl TcpSocket {
 }
 
 impl Drop for TcpSocket {
-    /// A process that was forked holds the connection as well, without knowing of it, and with that closing alone neither
-    /// ends the watch nor tells the other side.
+    /// A process that was forked holds the connection as well, without knowing of it, and with that closing alone
+    /// neither ends the watch nor tells the other side.
     fn drop(&mut self) {
         if let Some(set) = self.set.take().filter(|set| set.is_ours()) {
             set.forget(self.raw());
@@ -358,8 +361,8 @@ impl Silence {
     const LIMIT_MS: u32 = 30_000;
 
     /// Whether the other host must be gone. A kernel that is asked and answers nothing is; one that was not asked, or
-    /// whose process takes nothing for hours, is not. (The kernel's own limit, `TCP_USER_TIMEOUT`, is not for us: it ends
-    /// also the connection to a process that only takes nothing.)
+    /// whose process takes nothing for hours, is not. (The kernel's own limit, `TCP_USER_TIMEOUT`, is not for us: it
+    /// ends also the connection to a process that only takes nothing.)
     pub fn is_final(self) -> bool {
         self.since_ms >= Self::LIMIT_MS && (self.repeated > 0 || self.asked > 2)
     }

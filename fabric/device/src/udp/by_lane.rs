@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddr;
 
-/// Who has not been heard by the lane for so long is sent to by the socket again, where the kernel asks anew for the way:
-/// the other side may have moved to another card, or its filter may be gone.
+/// Who has not been heard by the lane for so long is sent to by the socket again, where the kernel asks anew for the
+/// way: the other side may have moved to another card, or its filter may be gone.
 const TRUSTED_NS: u64 = 200_000_000;
 
 /// More ways than ranks have addresses. Beyond that those that are not trusted any more are forgotten.
@@ -19,8 +19,8 @@ pub struct ByLane {
     ways: HashMap<SocketAddr, LaneWay, BuildHasherDefault<AddressMix>>,
 }
 
-/// Mixes the few words of an address, several times as fast as the usual way, which is for keys that an enemy chooses. Here
-/// are addresses of which something believed has come, of ranks of the job.
+/// Mixes the few words of an address, several times as fast as the usual way, which is for keys that an enemy chooses.
+/// Here are addresses of which something believed has come, of ranks of the job.
 #[derive(Default)]
 struct AddressMix(u64);
 

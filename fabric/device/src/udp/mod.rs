@@ -9,8 +9,8 @@
 //! - What the kernel says of an address, at once or later by a message of the network, is told as a [`AddressReport`].
 //! - A datagram is never cut by the network: one too large for the way is dropped.
 //!
-//! A lane ([`crate::xdp`]) may lie underneath the socket's address. Then a datagram goes by it to whom a believed one has
-//! come from by it, not long ago; whatever the lane does not take goes by the socket, which always works.
+//! A lane ([`crate::xdp`]) may lie underneath the socket's address. Then a datagram goes by it to whom a believed one
+//! has come from by it, not long ago; whatever the lane does not take goes by the socket, which always works.
 
 mod by_lane;
 mod faults;

@@ -13,8 +13,8 @@ const ARENA_BYTES: usize = 256 << 10;
 /// The kernel cuts a run into at most so many datagrams, and takes so many bytes.
 const MOST_SEGMENTS: u32 = 64;
 const MOST_RUN_BYTES: usize = 65_000;
-/// Runs of no more than that are not made: a filter of the other side that sees them before the kernel has cut them, as one on
-/// a virtual cable does, would hand them to a lane as one datagram. No lane takes a longer one.
+/// Runs of no more than that are not made: a filter of the other side that sees them before the kernel has cut them, as
+/// one on a virtual cable does, would hand them to a lane as one datagram. No lane takes a longer one.
 const LEAST_RUN_BYTES: usize = PACKET_BYTES;
 /// So many runs in a row that were refused as runs, and none is made any more.
 const PATIENCE: u32 = 4;

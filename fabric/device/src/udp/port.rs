@@ -70,9 +70,9 @@ impl UdpPort {
         self.socket.descriptor()
     }
 
-    /// From now on what comes by this lane, which lies underneath the socket's address, is received; with `sends` datagrams
-    /// go by it where it leads. Who has a lane and is not to use it receives all the same: what the filter hands to a lane
-    /// does not come by the socket.
+    /// From now on what comes by this lane, which lies underneath the socket's address, is received; with `sends`
+    /// datagrams go by it where it leads. Who has a lane and is not to use it receives all the same: what the filter
+    /// hands to a lane does not come by the socket.
     pub fn set_lane(&mut self, lane: Lane, sends: bool) {
         self.lane = Some(Box::new(ByLane::new(lane, sends)));
     }
@@ -87,8 +87,9 @@ impl UdpPort {
         self.lane.as_ref().is_some_and(|lane| lane.leads_to(to, now_ns))
     }
 
-    /// Gives up a lane that has failed; the socket goes on. Its descriptor must not be slept on any more: who watches it ends
-    /// that before the lane is dropped, for where a child by fork has the descriptor as well it stays open, and watched.
+    /// Gives up a lane that has failed; the socket goes on. Its descriptor must not be slept on any more: who watches
+    /// it ends that before the lane is dropped, for where a child by fork has the descriptor as well it stays open, and
+    /// watched.
     pub fn take_failed_lane(&mut self) -> Option<Lane> {
         self.lane()?.fault()?;
         self.lane.take().map(|lane| lane.into_lane())
@@ -200,7 +201,8 @@ impl UdpPort {
         count > 0
     }
 
-    /// Takes from the kernel what the network has said. While there is anything, a sleep on the descriptor ends at once.
+    /// Takes from the kernel what the network has said. While there is anything, a sleep on the descriptor ends at
+    /// once.
     pub fn look_for_reports(&mut self) {
         self.reports.extend(std::iter::from_fn(|| self.socket.take_report()));
     }

@@ -225,7 +225,8 @@ impl LinkSocket {
         Ok(count)
     }
 
-    /// The next thing that the network has said of a datagram: where that was to go, if it says so, and what became of it.
+    /// The next thing that the network has said of a datagram: where that was to go, if it says so, and what became of
+    /// it.
     pub fn take_report(&self) -> Option<AddressReport> {
         // SAFETY: plain data, for which zero is a value.
         let (mut header, mut name, mut control): (libc::msghdr, KernelAddress, ErrorControl) =
@@ -249,7 +250,8 @@ impl LinkSocket {
             && match control.error.ee_origin {
                 libc::SO_EE_ORIGIN_LOCAL => true,
                 // Such as that a neighbour does not answer. The kernel takes nothing from elsewhere that says to be of
-                // this host. That nobody has a port it knows of this host alone: of another one a filter of ours says so.
+                // this host. That nobody has a port it knows of this host alone: of another one a filter of ours says
+                // so.
                 _ => {
                     control.offender.read().is_some_and(|offender| sys::is_own_address(offender.ip()))
                         && (error != libc::ECONNREFUSED || sys::is_own_address(address.ip()))

@@ -1,12 +1,13 @@
 //! The memory that the lanes of a host share, the lock of what only one may do at a time, and whose turn each frame is.
 //!
-//! Frames go round: to the kernel by the fill ring, to a lane in its receive ring, and back by the fill ring; or from a lane
-//! by its send ring, through the wire, and back by the completion ring. Each lane sends from frames of its own, but a
-//! completion may come to any of them, so each such frame has a word: where the packet in it begins while it is on its way,
-//! and the same with [`THROUGH`] once it is through. Packets of the same frame begin at two places by turns. So a completion
-//! that is handled twice, because who handled it first was killed before he could say so, does nothing the second time:
-//! nothing completes until it has been handled again, and so the frame has been used once since, from the other place.
-//! Whose turn it is and whether the frame is free is one word, so that nobody who is killed leaves one without the other.
+//! Frames go round: to the kernel by the fill ring, to a lane in its receive ring, and back by the fill ring; or from a
+//! lane by its send ring, through the wire, and back by the completion ring. Each lane sends from frames of its own,
+//! but a completion may come to any of them, so each such frame has a word: where the packet in it begins while it is
+//! on its way, and the same with [`THROUGH`] once it is through. Packets of the same frame begin at two places by
+//! turns. So a completion that is handled twice, because who handled it first was killed before he could say so, does
+//! nothing the second time: nothing completes until it has been handled again, and so the frame has been used once
+//! since, from the other place. Whose turn it is and whether the frame is free is one word, so that nobody who is
+//! killed leaves one without the other.
 
 use super::socket::KernelRing;
 use crate::kernel::{self, Descriptor};
@@ -21,8 +22,8 @@ static INSIDE: AtomicU32 = AtomicU32::new(0);
 /// Others of this process are inside for a microsecond, or, where they do not run, much longer.
 const PATIENCE: u32 = 10_000;
 
-/// The one of this process that may ask for the kernel's lock, and close descriptors of the memory: with the first that it
-/// closes, a process loses the lock.
+/// The one of this process that may ask for the kernel's lock, and close descriptors of the memory: with the first that
+/// it closes, a process loses the lock.
 pub struct InsideArea;
 
 impl InsideArea {
@@ -164,8 +165,8 @@ impl LaneArea {
         (frame << self.layout.frame_bytes.trailing_zeros()) + turn
     }
 
-    /// A packet at this place is on its way. What the caller has stored before is stored before this, for whoever goes on
-    /// when he is killed.
+    /// A packet at this place is on its way. What the caller has stored before is stored before this, for whoever goes
+    /// on when he is killed.
     pub fn begin(&self, index: u32, address: u64) {
         self.state(index).store(address, Ordering::Release);
     }
@@ -224,8 +225,8 @@ pub struct LockedArea<'a> {
 }
 
 impl LockedArea<'_> {
-    /// Takes back the frames, of whatever lane, that the kernel is through with. False where it has more than there are.
-    /// Who is killed before the last store leaves completions that are handled once more.
+    /// Takes back the frames, of whatever lane, that the kernel is through with. False where it has more than there
+    /// are. Who is killed before the last store leaves completions that are handled once more.
     pub fn take_back(&self, completion: &KernelRing) -> bool {
         let (mut finished, end) = (completion.consumer(), completion.producer());
         if end.wrapping_sub(finished) > completion.entries() {

@@ -89,8 +89,8 @@ pub fn look(interface: &Interface) -> Result<([u8; 6], interface::InterfaceFacts
     }
 }
 
-/// Lanes on an interface. They end, and the filter is detached, when this is dropped, or the process that has it ends in
-/// whatever way. Nothing of it is in a file system, nor does it outlive the process.
+/// Lanes on an interface. They end, and the filter is detached, when this is dropped, or the process that has it ends
+/// in whatever way. Nothing of it is in a file system, nor does it outlive the process.
 pub struct Lanes {
     area: LaneArea,
     sockets: Vec<Option<LaneSockets>>,
@@ -183,8 +183,8 @@ impl Lanes {
         self.area.descriptor()
     }
 
-    /// The sockets of a lane, which go over to its rank: while anybody else has them, too, the end of the rank does not end
-    /// the lane. None the second time.
+    /// The sockets of a lane, which go over to its rank: while anybody else has them, too, the end of the rank does not
+    /// end the lane. None the second time.
     pub fn take_sockets(&mut self, lane: usize) -> Option<LaneSockets> {
         self.sockets.get_mut(lane)?.take()
     }
@@ -210,18 +210,18 @@ fn taken(interface: &Interface, id: u32) -> Unusable {
 enum FilterPlace {
     /// Native XDP. A packet may come in several pieces, of which the filter needs the first.
     InDriver,
-    /// Generic XDP. The kernel gives the filter room in front of each packet that has none: of one that may come in pieces
-    /// it makes a copy in other pages, of one that may not it moves the head, and makes a long one whole. The second takes
-    /// an eighth less time for the packets of lanes, so the filter does not say that it takes pieces. The price: a long packet of
-    /// TCP takes memory in one piece, and is dropped where there is none (decision 25).
+    /// Generic XDP. The kernel gives the filter room in front of each packet that has none: of one that may come in
+    /// pieces it makes a copy in other pages, of one that may not it moves the head, and makes a long one whole. The
+    /// second takes an eighth less time for the packets of lanes, so the filter does not say that it takes pieces. The
+    /// price: a long packet of TCP takes memory in one piece, and is dropped where there is none (decision 25).
     BehindDriver,
 }
 
 impl FilterPlace {
     /// On a virtual cable the driver's way takes segmentation offload from everybody's TCP, which the kernel's own way
     /// behind the driver leaves there: 3.0 GB/s in the place of 0.6, and a lane takes less time that way, too
-    /// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each, and leaves the
-    /// kernel to put together what arrives.
+    /// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each, and
+    /// leaves the kernel to put together what arrives.
     fn new(mode: XdpMode, facts: interface::InterfaceFacts) -> Self {
         match mode {
             XdpMode::Generic => Self::BehindDriver,

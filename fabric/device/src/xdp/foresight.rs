@@ -1,10 +1,10 @@
 //! Where the next packet will stand.
 //!
-//! Who waits for a packet sees three lines that another core has written: the ring's position, the entry, and the packet
-//! itself. Each is asked for when the one before has come, which takes 50 ns or 250, depending on how far apart the cores
-//! are. But entry and frame are known beforehand, since frames come as they were given to the kernel. So all three are asked
-//! for while one waits. Measured, 64 bytes one way: 2.28 us and 2.21 between cores that are near each other, 3.07 and 2.77
-//! between such that are not.
+//! Who waits for a packet sees three lines that another core has written: the ring's position, the entry, and the
+//! packet itself. Each is asked for when the one before has come, which takes 50 ns or 250, depending on how far apart
+//! the cores are. But entry and frame are known beforehand, since frames come as they were given to the kernel. So all
+//! three are asked for while one waits. Measured, 64 bytes one way: 2.28 us and 2.21 between cores that are near each
+//! other, 3.07 and 2.77 between such that are not.
 //!
 //! It is a guess: where it is wrong, as among several lanes that share frames, the lines are asked for later.
 
@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Frames that others may have been given in between.
 const AHEAD: u32 = 8;
-/// So often the whole ring of frames is searched, since where the kernel is shows late; and once more after so many packets
-/// that were found without.
+/// So often the whole ring of frames is searched, since where the kernel is shows late; and once more after so many
+/// packets that were found without.
 const SEARCHES: u32 = 8;
 const FOUND: u32 = 64;
 /// The lines of a short packet.

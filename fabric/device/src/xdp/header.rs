@@ -1,4 +1,5 @@
-//! What stands before a datagram in an Ethernet packet: read from what arrives, and written from a template for each peer.
+//! What stands before a datagram in an Ethernet packet: read from what arrives, and written from a template for each
+//! peer.
 //!
 //! Nothing here asks anybody where a peer is. A route is learned from a packet of the peer: the way back is the way it
 //! came, with hardware and IP addresses and ports swapped.
@@ -80,8 +81,9 @@ fn number(packet: &[u8], at: usize) -> u16 {
 }
 
 /// The ends of the datagram in an Ethernet packet, and where its payload lies. None for what is no whole datagram: only
-/// such packets are redirected to us, but their lengths have not been looked at. Behind a datagram there may be padding.
-/// Checksums are left to the protocol above, which has a better one: a host next door may have sent the packet without.
+/// such packets are redirected to us, but their lengths have not been looked at. Behind a datagram there may be
+/// padding. Checksums are left to the protocol above, which has a better one: a host next door may have sent the packet
+/// without.
 pub fn parse(packet: &[u8]) -> Option<(Ends, Range<usize>)> {
     let kind: [u8; 2] = packet.get(12..14)?.try_into().ok()?;
     let (start, whole, from, to): (usize, usize, IpAddr, IpAddr) = match kind {
@@ -116,7 +118,8 @@ pub fn parse(packet: &[u8]) -> Option<(Ends, Range<usize>)> {
 pub struct LaneRoute {
     header: [u8; MOST_HEADER_BYTES],
     bytes: usize,
-    /// Of the IPv4 header with no length, or of what IPv6 puts before a datagram for its checksum, again with no length.
+    /// Of the IPv4 header with no length, or of what IPv6 puts before a datagram for its checksum, again with no
+    /// length.
     sum: u32,
     ends: Ends,
 }
@@ -164,8 +167,8 @@ impl LaneRoute {
         self.bytes
     }
 
-    /// Completes a packet whose payload of `length` bytes already stands behind the room for the header. Answers how many
-    /// bytes the packet has. `length` is at most 65507.
+    /// Completes a packet whose payload of `length` bytes already stands behind the room for the header. Answers how
+    /// many bytes the packet has. `length` is at most 65507.
     pub fn complete(&self, packet: &mut [u8], length: usize) -> usize {
         let end = self.bytes + length;
         packet[..self.bytes].copy_from_slice(&self.header[..self.bytes]);
@@ -214,7 +217,8 @@ fn fold(sum: u32) -> u16 {
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-/// The sum of words in the network's order, folded to less than 2^17; a last odd byte counts as the upper half of a word.
+/// The sum of words in the network's order, folded to less than 2^17; a last odd byte counts as the upper half of a
+/// word.
 fn sum_words(bytes: &[u8]) -> u32 {
     let mut sum = 0u64;
     let mut words = bytes.chunks_exact(8);

@@ -197,8 +197,8 @@ const GET_CHANNELS: u32 = 0x3c;
 /// Queues by which packets arrive; 1 where the driver knows of no such thing.
 fn queues(name: &str) -> u32 {
     let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
-    // SAFETY: plain data, for which zero is a valid value; the kernel fills `channels`, which lives across the call, and
-    // reads the name, which is cut to its place.
+    // SAFETY: plain data, for which zero is a valid value; the kernel fills `channels`, which lives across the call,
+    // and reads the name, which is cut to its place.
     let asked = unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {

@@ -16,8 +16,8 @@ pub const BATCH: u32 = 32;
 pub(super) const GIVE_BACK: u32 = 32;
 /// Between two attempts to send while the interface is down.
 pub(super) const DOWN_NS: u64 = 1_000_000;
-/// Who is kept out of what all lanes share for so long, and can receive nothing more before, leaves his lane: whoever is
-/// inside does not run, and may never again.
+/// Who is kept out of what all lanes share for so long, and can receive nothing more before, leaves his lane: whoever
+/// is inside does not run, and may never again.
 pub(super) const STALLED_NS: u64 = 1_000_000_000;
 /// And has tried so often: a rank that computes in between has found others inside by chance.
 pub(super) const STALLED_TRIES: u32 = 1000;
@@ -41,16 +41,16 @@ pub struct LaneCounters {
     pub malformed: u64,
 }
 
-/// What a lane receives and sends by. They are two sockets because the kernel keeps in one place what it needs of a socket to
-/// send by it and what it needs to bring it something, which happens on other cores: with one socket for both, each message
-/// waits some lines longer for the other side. Where the layout says so, the second is a tap device.
+/// What a lane receives and sends by. They are two sockets because the kernel keeps in one place what it needs of a
+/// socket to send by it and what it needs to bring it something, which happens on other cores: with one socket for
+/// both, each message waits some lines longer for the other side. Where the layout says so, the second is a tap device.
 pub struct LaneSockets {
     pub receiver: OwnedFd,
     pub sender: OwnedFd,
 }
 
-/// One rank's way to and from the wire. It is a way that may fail at any time: then [`Lane::fault`] says why, nothing more
-/// comes and nothing more goes, and the kernel's UDP socket at the same address is what remains.
+/// One rank's way to and from the wire. It is a way that may fail at any time: then [`Lane::fault`] says why, nothing
+/// more comes and nothing more goes, and the kernel's UDP socket at the same address is what remains.
 pub struct Lane {
     area: LaneArea,
     receiver: XdpSocket,
@@ -202,9 +202,9 @@ impl Lane {
         count as usize
     }
 
-    /// Nobody can take the lock from a process that has been stopped: it could go on, inside, at any time. But nobody need
-    /// wait for it either: once this lane's socket is closed, the filter finds no lane for the port, and the kernel's
-    /// socket gets what comes.
+    /// Nobody can take the lock from a process that has been stopped: it could go on, inside, at any time. But nobody
+    /// need wait for it either: once this lane's socket is closed, the filter finds no lane for the port, and the
+    /// kernel's socket gets what comes.
     fn look_for_stall(&mut self) {
         if self.held.len() < HELD_FRAMES as usize {
             self.stall = Stall::default();
@@ -218,8 +218,9 @@ impl Lane {
     }
 
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
-    /// [`Self::largest_payload`] bytes, and answers how many it has written. Nothing is sent where that is 0. It leaves with
-    /// the next [`Self::flush`] at the latest. None where there is no room, or the interface is down: `write` was not asked.
+    /// [`Self::largest_payload`] bytes, and answers how many it has written. Nothing is sent where that is 0. It leaves
+    /// with the next [`Self::flush`] at the latest. None where there is no room, or the interface is down: `write` was
+    /// not asked.
     pub fn send(&mut self, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
         if self.fault.is_some() {
             return None;
@@ -313,8 +314,8 @@ impl Lane {
         self.free.pop()
     }
 
-    /// Has the kernel send what has been written. False where some of it is still there, for which it is asked again with
-    /// the next flush.
+    /// Has the kernel send what has been written. False where some of it is still there, for which it is asked again
+    /// with the next flush.
     pub fn flush(&mut self) -> bool {
         if !self.is_stuck() {
             return self.fault.is_none();
@@ -344,9 +345,9 @@ impl Lane {
         }
     }
 
-    /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep
-    /// for. What arrives after this makes the descriptor readable, and ends the sleep: a wake-up cannot be lost, since the
-    /// kernel looks at the ring itself. After a fault the descriptor may stay readable, and is left out.
+    /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to
+    /// sleep for. What arrives after this makes the descriptor readable, and ends the sleep: a wake-up cannot be lost,
+    /// since the kernel looks at the ring itself. After a fault the descriptor may stay readable, and is left out.
     #[inline]
     pub fn arm(&self) -> bool {
         let nothing = self.receive.producer() == self.received;
@@ -357,8 +358,8 @@ impl Lane {
     /// What only one lane of the host may do at a time: gives frames back to the kernel, and takes back, for all lanes,
     /// those that have been sent from. Where another is at it, later.
     ///
-    /// Whoever is killed in here leaves both rings as they were, or as they are afterwards: what is new counts from the one
-    /// store on that says so. What he had not given back is lost, and there are frames enough for that.
+    /// Whoever is killed in here leaves both rings as they were, or as they are afterwards: what is new counts from the
+    /// one store on that says so. What he had not given back is lost, and there are frames enough for that.
     fn tend(&mut self) {
         let Some(locked) = self.area.try_lock() else { return };
         let mut position = self.fill.producer();

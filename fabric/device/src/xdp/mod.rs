@@ -1,9 +1,10 @@
 //! `xdp`: a faster way for datagrams that would else go by a UDP socket.
 //!
-//! Underneath the UDP addresses of the ranks of a host lies a [`Lane`] for each of them. A filter on the interface hands
-//! datagrams for a rank's port to its lane, past the kernel's stack; what a lane sends goes straight to the interface. The
-//! bytes on the wire are those of UDP, so either side may use a lane or a socket. Where no filter is attached, or the
-//! filter passes a packet on, the rank's socket gets it: lanes are in addition to sockets, never in their place.
+//! Underneath the UDP addresses of the ranks of a host lies a [`Lane`] for each of them. A filter on the interface
+//! hands datagrams for a rank's port to its lane, past the kernel's stack; what a lane sends goes straight to the
+//! interface. The bytes on the wire are those of UDP, so either side may use a lane or a socket. Where no filter is
+//! attached, or the filter passes a packet on, the rank's socket gets it: lanes are in addition to sockets, never in
+//! their place.
 //!
 //! | file | concern |
 //! |---|---|
@@ -18,12 +19,13 @@
 //! | `socket`, `bpf`, `interface` | what is asked of the kernel |
 //!
 //! What must hold:
-//! - A rank needs no privilege. It has its socket, and memory that it shares with the other ranks of its job on this host.
-//! - Other traffic is not touched, and no packet is dropped that the kernel could have taken, but where a rank does not look
-//!   for so long that its ring is full, or, behind the driver, where the kernel lacks memory in one piece for a long packet of TCP
-//!   (decision 25).
-//! - Whoever ends in whatever way holds no one up: the lock goes with its holder, and frames that are lost with a rank are
-//!   counted in beforehand.
+//! - A rank needs no privilege. It has its socket, and memory that it shares with the other ranks of its job on this
+//!   host.
+//! - Other traffic is not touched, and no packet is dropped that the kernel could have taken, but where a rank does not
+//!   look for so long that its ring is full, or, behind the driver, where the kernel lacks memory in one piece for a
+//!   long packet of TCP (decision 25).
+//! - Whoever ends in whatever way holds no one up: the lock goes with its holder, and frames that are lost with a rank
+//!   are counted in beforehand.
 //! - The filter goes with the process that attached it.
 //! - What stands in rings and frames is a claim. Nonsense ends the lane, not the rank.
 //!

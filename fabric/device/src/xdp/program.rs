@@ -1,9 +1,9 @@
-//! The filter in the kernel: which packets of the interface go to a lane; and what a tap needs. Instructions of the kernel's virtual machine,
-//! written down here; there is no compiler for it at build or run time.
+//! The filter in the kernel: which packets of the interface go to a lane; and what a tap needs. Instructions of the
+//! kernel's virtual machine, written down here; there is no compiler for it at build or run time.
 //!
-//! A packet goes to the lane of its UDP port if it came by the lanes' queue, is addressed to this host by Ethernet and IP
-//! address, is whole (no fragment, no IP options) and fits a frame. All others go on to the kernel as if the filter were
-//! not there, also those for a port without a lane. Checksums are not looked at.
+//! A packet goes to the lane of its UDP port if it came by the lanes' queue, is addressed to this host by Ethernet and
+//! IP address, is whole (no fragment, no IP options) and fits a frame. All others go on to the kernel as if the filter
+//! were not there, also those for a port without a lane. Checksums are not looked at.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;

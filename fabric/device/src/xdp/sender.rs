@@ -65,8 +65,8 @@ impl Tap {
         Self { device, looked_ticks: AtomicU64::new(long_ago), is_down: AtomicBool::new(false) }
     }
 
-    /// Whether the interface of a socket and the device are up, as was found lately. What is written does not go by the first, and
-    /// would arrive all the same.
+    /// Whether the interface of a socket and the device are up, as was found lately. What is written does not go by the
+    /// first, and would arrive all the same.
     ///
     /// # Errors
     /// The interface is gone.

@@ -1,17 +1,18 @@
-//! A lane that a process shares with the rendezvous of its host, and leaves to the next process: all that it keeps between
-//! two uses stands in memory that they share, so whoever has the lock uses it as if he had done so all the time.
+//! A lane that a process shares with the rendezvous of its host, and leaves to the next process: all that it keeps
+//! between two uses stands in memory that they share, so whoever has the lock uses it as if he had done so all the
+//! time.
 //!
 //! Whoever has the lock may be killed between any two stores, and the next one goes on. So each step is decided by one
 //! store, and what stands before it is either done again or undone:
 //!
-//! - *Receiving.* A frame is listed in `held`, with the position of its packet, and then the ring's consumer word goes on.
-//!   Where it has not, the last of the list names that very position, and is not ours yet: [`LaneState::settle`]. Behind
-//!   the word the packet itself may be lost.
-//! - *Giving back.* One frame at a time: off the list, into the fill ring, and then the ring's producer word. Who is killed
-//!   in between loses this one frame.
-//! - *Sending.* Position and frame are noted in `sending`, the frame's word says that it is on its way, and then the ring's
-//!   producer word goes on. Where it has not, the note names the position that is next, and the frame's word is taken
-//!   back. Nothing is lost: a packet that stands in the ring goes with the next flush, whoever makes it.
+//! - *Receiving.* A frame is listed in `held`, with the position of its packet, and then the ring's consumer word goes
+//!   on. Where it has not, the last of the list names that very position, and is not ours yet: [`LaneState::settle`].
+//!   Behind the word the packet itself may be lost.
+//! - *Giving back.* One frame at a time: off the list, into the fill ring, and then the ring's producer word. Who is
+//!   killed in between loses this one frame.
+//! - *Sending.* Position and frame are noted in `sending`, the frame's word says that it is on its way, and then the
+//!   ring's producer word goes on. Where it has not, the note names the position that is next, and the frame's word is
+//!   taken back. Nothing is lost: a packet that stands in the ring goes with the next flush, whoever makes it.
 //! - *Taking back* is for all lanes, and may be done twice (`area`).
 //!
 //! What the kernel sees of a process that is killed is every store up to some point and none behind it. So nothing here
@@ -37,8 +38,8 @@ use weft_wire::xdp::LaneLayout;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod kills;
 
-/// What a lane keeps between two uses. Zeros are a new one; then it stays with its lane. `docs/wire/xdp.md` shows it byte
-/// by byte.
+/// What a lane keeps between two uses. Zeros are a new one; then it stays with its lane. `docs/wire/xdp.md` shows it
+/// byte by byte.
 #[repr(C, align(64))]
 pub struct LaneState {
     /// The packet that is being written or was the last to be: its position in the send ring, and which of the lane's
@@ -54,7 +55,8 @@ pub struct LaneState {
 const _: () = assert!(size_of::<LaneState>() == 64 + 8 * HELD_FRAMES as usize);
 const _: () = assert!(size_of::<LaneState>() <= weft_wire::stream::gateway::LANE_BYTES);
 
-/// Whether the send ring has room. It has as many entries as there are frames, so as long as nobody breaks the rules it has.
+/// Whether the send ring has room. It has as many entries as there are frames, so as long as nobody breaks the rules it
+/// has.
 fn has_room(ring: &KernelRing, position: u32) -> bool {
     position.wrapping_sub(ring.consumer()) < ring.entries()
 }
@@ -122,8 +124,8 @@ pub struct SharedLane {
 }
 
 impl SharedLane {
-    /// Takes over memory and sockets of the lane of this number: the descriptors are its own from then on, also where it
-    /// fails, and out of the program's way.
+    /// Takes over memory and sockets of the lane of this number: the descriptors are its own from then on, also where
+    /// it fails, and out of the program's way.
     ///
     /// # Errors
     /// Memory or sockets are not what they should be.
@@ -186,7 +188,8 @@ impl SharedLane {
         self.faulty.load(Ordering::Relaxed)
     }
 
-    /// Asks whether the interface is there still: who sends nothing, and is sent nothing, would never know that it is gone.
+    /// Asks whether the interface is there still: who sends nothing, and is sent nothing, would never know that it is
+    /// gone.
     pub fn look_after(&self) {
         if self.receiver.is_up().is_err() {
             self.fail();
@@ -247,8 +250,8 @@ impl SharedLane {
         }
     }
 
-    /// As a rank's lane does: who cannot receive for want of what all lanes share, because somebody inside does not run,
-    /// gives up after a while.
+    /// As a rank's lane does: who cannot receive for want of what all lanes share, because somebody inside does not
+    /// run, gives up after a while.
     fn look_for_stall(&self, state: &LaneState) {
         if state.held() < HELD_FRAMES {
             self.stalled_ns.store(0, Ordering::Relaxed);
@@ -270,8 +273,8 @@ impl SharedLane {
 
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
     /// [`Self::largest_payload`] bytes, and answers how many it has written; 0: nothing is sent. It leaves with
-    /// [`Self::flush`] at the latest. False where there is no room: `write` was not asked. What stands in the place before is
-    /// of no meaning.
+    /// [`Self::flush`] at the latest. False where there is no room: `write` was not asked. What stands in the place
+    /// before is of no meaning.
     pub fn send(&self, state: &LaneState, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         match &self.sender {
             LaneSender::Ring(_, ring) => self.write_into_ring(ring, state, route, write),
@@ -318,8 +321,9 @@ impl SharedLane {
         is_up
     }
 
-    /// The packet, in the frame at this place, which is ours with the lock and which no packet is in; none where nothing is
-    /// written. A process that writes there nevertheless spoils a packet; we only write bytes, and sum them up.
+    /// The packet, in the frame at this place, which is ours with the lock and which no packet is in; none where
+    /// nothing is written. A process that writes there nevertheless spoils a packet; we only write bytes, and sum them
+    /// up.
     fn compose(&self, address: u64, route: &LaneRoute, write: impl FnOnce(&mut [u8]) -> usize) -> &[u8] {
         let place = self.area.at(address, self.largest_sent);
         // SAFETY: so many bytes of a frame, as above.
@@ -435,8 +439,8 @@ impl SharedLane {
 
 #[cfg(test)]
 impl SharedLane {
-    /// The only lane of a layout, with rings that are shared with nobody but children of this process. All frames wait for
-    /// what arrives.
+    /// The only lane of a layout, with rings that are shared with nobody but children of this process. All frames wait
+    /// for what arrives.
     pub fn of_own_memory(layout: LaneLayout) -> Self {
         let area = LaneArea::create(layout).expect("memory");
         let fill = KernelRing::of_own_memory(WhichRing::Fill, layout.fill_entries());

@@ -280,7 +280,8 @@ unsafe impl Sync for KernelRing {}
 
 impl KernelRing {
     fn word(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: inside the mapping, as the kernel's offsets of the three words lie before those of the entries; aligned.
+        // SAFETY: inside the mapping, as the kernel's offsets of the three words lie before those of the entries;
+        // aligned.
         unsafe { &*self.base.as_ptr().add(offset as usize).cast() }
     }
 

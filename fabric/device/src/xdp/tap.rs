@@ -1,13 +1,13 @@
 //! A tap device by which lanes send on a virtual cable.
 //!
-//! What an AF_XDP socket sends by such a cable is made a packet of the kernel's, waits among what the core has received, and
-//! is moved to where there is room in front of it, before the filter at the other end sees it. What is written into a tap
-//! device has been received already, with room in front of it. A program there says that it was received by the other end
-//! of the cable, and the filter sees it before the call that writes it returns (decision 32).
+//! What an AF_XDP socket sends by such a cable is made a packet of the kernel's, waits among what the core has
+//! received, and is moved to where there is room in front of it, before the filter at the other end sees it. What is
+//! written into a tap device has been received already, with room in front of it. A program there says that it was
+//! received by the other end of the cable, and the filter sees it before the call that writes it returns (decision 32).
 //!
-//! The device has no address and no carrier, so that nobody else sends by it, and ends with the last of its descriptors, as long as
-//! nobody who has one changes that. Its program stays with it: what is written once its maker is gone, by a rank without
-//! privileges, is not taken for what this host has received.
+//! The device has no address and no carrier, so that nobody else sends by it, and ends with the last of its
+//! descriptors, as long as nobody who has one changes that. Its program stays with it: what is written once its maker
+//! is gone, by a rank without privileges, is not taken for what this host has received.
 
 use super::bpf::{self, Hook, ProgramKind};
 use super::program;

@@ -410,8 +410,8 @@ fn is_killed_under_load(mode: XdpMode) {
             let begin = Instant::now();
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let moment = Duration::from_micros(500 + (random >> 40) % 3000);
-            // It works with us looking in between. Its own timer then ends it wherever it is: who kills it from the same
-            // core has that only when it has given it up, which it does outside the lock.
+            // It works with us looking in between. Its own timer then ends it wherever it is: who kills it from the
+            // same core has that only when it has given it up, which it does outside the lock.
             while begin.elapsed() < moment || common.echoed.load(Ordering::Relaxed) == echoed {
                 assert!(begin.elapsed() < LIMIT && !lane.is_faulty(), "round {round}: nothing is sent back");
                 if common.try_lock(1) {

@@ -1,14 +1,15 @@
 //! How one view follows on another: members that take part agree on its successor, whoever dies meanwhile.
 //!
-//! The first member of the view that is neither dead nor silent *leads*. It collects what each one has; who answers takes
-//! no part in the old view any more. When all have answered that are neither dead nor silent, and they may speak for the
-//! view, the leader fetches what it lacks, and proposes the last message and the next members. When those have accepted
-//! it is decided, and installed. Another one who takes over begins with a higher ballot, and proposes again what has been
-//! accepted with the highest one: what was decided stays so (as in Paxos; Lamport, "The Part-Time Parliament").
+//! The first member of the view that is neither dead nor silent *leads*. It collects what each one has; who answers
+//! takes no part in the old view any more. When all have answered that are neither dead nor silent, and they may speak
+//! for the view, the leader fetches what it lacks, and proposes the last message and the next members. When those have
+//! accepted it is decided, and installed. Another one who takes over begins with a higher ballot, and proposes again
+//! what has been accepted with the highest one: what was decided stays so (as in Paxos; Lamport, "The Part-Time
+//! Parliament").
 //!
 //! They may speak for the view who are more than half of it, or all of it that is not proven to be dead. So any two
-//! decisions have a member in common, unless all of the first one's have died; then nobody is left who could know of it.
-//! One case is not seen: some who were cut off from the rest, let others in and then died.
+//! decisions have a member in common, unless all of the first one's have died; then nobody is left who could know of
+//! it. One case is not seen: some who were cut off from the rest, let others in and then died.
 
 use super::{
     Ballot, GroupBreach, GroupEvent, GroupMember, GroupStanding, GroupView, OrderedGroup, Placed, Saying, Successor,

@@ -1,24 +1,24 @@
 //! Totally ordered groups: all members deliver the same messages in the same order, whoever dies. One member's machine,
 //! without a network or a clock.
 //!
-//! The members of a *view* are in the order of joining; the first is the *sequencer*. A message gets its place in one of
-//! two ways. A short one goes to the sequencer, which sends it to all (*submit*). A long one goes from its origin to all,
-//! once the sequencer has given it a place (*reserve*), so that the sequencer does not become the narrowest point. Who
-//! misses a message keeps the later ones until it is there. Members keep what not all are known to have: `received` of
-//! each goes to the sequencer, which says what is *stable*. A sequencer gives no place while too much is not stable, and a
-//! member has a bounded number of messages without a place, so all memory is bounded.
+//! The members of a *view* are in the order of joining; the first is the *sequencer*. A message gets its place in one
+//! of two ways. A short one goes to the sequencer, which sends it to all (*submit*). A long one goes from its origin to
+//! all, once the sequencer has given it a place (*reserve*), so that the sequencer does not become the narrowest point.
+//! Who misses a message keeps the later ones until it is there. Members keep what not all are known to have: `received`
+//! of each goes to the sequencer, which says what is *stable*. A sequencer gives no place while too much is not stable,
+//! and a member has a bounded number of messages without a place, so all memory is bounded.
 //!
 //! A view ends when a member dies, is silent, joins or leaves ([`change`]). Those who take part in the change stop
 //! delivering, say what they have, and agree on the last message of the view and on the members of the next one. So no
-//! message that a survivor has delivered is missing at another one, and what had no place yet gets one in the next view.
-//! Death that is proven (by the kernel, a launcher) shrinks a view at once. Silence needs a majority of the view, without
-//! which nobody goes on: two halves of a cut network do not both do so.
+//! message that a survivor has delivered is missing at another one, and what had no place yet gets one in the next
+//! view. Death that is proven (by the kernel, a launcher) shrinks a view at once. Silence needs a majority of the view,
+//! without which nobody goes on: two halves of a cut network do not both do so.
 //!
 //! Delivery is *agreed*: as soon as a message is there and all before it. With [`GroupRules::safe`] it waits until all
 //! members have it; then also who has died, or was cut off, has delivered nothing that the survivors do not deliver.
 //!
-//! What makes it right: words of one member to another come once and in order, and from some point on not at all. What a
-//! peer says is a claim: one that cannot be is a [`GroupBreach`].
+//! What makes it right: words of one member to another come once and in order, and from some point on not at all. What
+//! a peer says is a claim: one that cannot be is a [`GroupBreach`].
 //!
 //! Not here: names, and who is asked to let one in (`weft-group`).
 //!

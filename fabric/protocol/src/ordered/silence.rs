@@ -72,8 +72,8 @@ impl OrderedGroup {
         !self.awaited().is_empty()
     }
 
-    /// Whose death this process needs to hear of: it has sent something to each of them. The sequencer hears of that of all
-    /// others.
+    /// Whose death this process needs to hear of: it has sent something to each of them. The sequencer hears of that of
+    /// all others.
     pub fn watched(&self) -> BTreeSet<GroupMember> {
         let all = self.sequencer.is_some() || self.change.is_leading();
         let mut watched = self.awaited();

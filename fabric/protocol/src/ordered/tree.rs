@@ -1,9 +1,9 @@
 //! By which way what is for all reaches them: one copy for each host, which a member there passes on.
 //!
-//! It is the first of its host in the view that is not the message's origin, so all who know the view and the origin know
-//! it, and nobody tells it. Where it dies on the way its host's members lack messages that others have: as those of any
-//! member that dies, they come with the end of the view. Where it does not run they wait for it as the whole group waits
-//! for a member without which nothing becomes stable, only sooner.
+//! It is the first of its host in the view that is not the message's origin, so all who know the view and the origin
+//! know it, and nobody tells it. Where it dies on the way its host's members lack messages that others have: as those
+//! of any member that dies, they come with the end of the view. Where it does not run they wait for it as the whole
+//! group waits for a member without which nothing becomes stable, only sooner.
 
 use super::{GroupMember, GroupView, OrderedGroup, Placed, Saying, WordTo};
 use std::sync::Arc;

@@ -52,7 +52,8 @@ impl OrderedGroup {
         }
     }
 
-    /// Something said to one who is no member any more: it may know what the sender does not. Else it is as good as dead.
+    /// Something said to one who is no member any more: it may know what the sender does not. Else it is as good as
+    /// dead.
     pub(super) fn on_over(&mut self, from: GroupMember, view: u32, saying: &Saying) {
         let (view, asks) = match saying {
             Saying::Install { successor } => (view + 1, successor.members.contains(&self.me)),

@@ -4,7 +4,8 @@ use super::path::Sizes;
 use super::received::AckPolicy;
 use weft_wire::link::header::Process;
 
-/// Everything that may be chosen. Both sides need the same `first_number` and `first_position`; nothing else has to agree.
+/// Everything that may be chosen. Both sides need the same `first_number` and `first_position`; nothing else has to
+/// agree.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub local: Process,
@@ -19,8 +20,8 @@ pub struct Config {
     pub sizes: Sizes,
     /// Most bytes that may be on their way.
     pub most_in_flight: u64,
-    /// What this side wants to have waiting at a bottleneck; see `congestion`. More of it bears more jitter and needs longer
-    /// queues. All senders of a network should want the same.
+    /// What this side wants to have waiting at a bottleneck; see `congestion`. More of it bears more jitter and needs
+    /// longer queues. All senders of a network should want the same.
     pub queue_bytes: u64,
     pub ack: AckPolicy,
     /// The round trip before any has been measured.
@@ -29,8 +30,8 @@ pub struct Config {
     pub probe_ns: (u64, u64),
     /// A silent peer is asked so often.
     pub keep_alive_ns: u64,
-    /// A peer that has been silent so long, though asked, is dead. A process that computes and does not poll is silent, too:
-    /// either something polls for it, or this is longer than it computes.
+    /// A peer that has been silent so long, though asked, is dead. A process that computes and does not poll is silent,
+    /// too: either something polls for it, or this is longer than it computes.
     pub dead_after_ns: u64,
 }
 

@@ -1,12 +1,12 @@
 //! How much may be on its way at once, so that a link is full, shared fairly, and not flooded.
 //!
 //! Once a round trip the window is set from how long the queue on the path is (FAST TCP; Wei, Jin, Low, Hegde, 2006):
-//! each sender aims at so many bytes of its own waiting there, [`CongestionLimits::queue_bytes`], and goes half of the way at
-//! once. All senders over a bottleneck then have equal shares, whenever they began. The length of the queue is known from
-//! the least round trip of the round against the least one ever seen, so that a datagram that was held up by chance does
-//! not count. To see the path without a queue, a sender that has not for [`BASE_LIFE_NS`] goes down to its least window
-//! for two round trips; those over one bottleneck do so together, because the first one that does shows it to the
-//! others.
+//! each sender aims at so many bytes of its own waiting there, [`CongestionLimits::queue_bytes`], and goes half of the
+//! way at once. All senders over a bottleneck then have equal shares, whenever they began. The length of the queue is
+//! known from the least round trip of the round against the least one ever seen, so that a datagram that was held up by
+//! chance does not count. To see the path without a queue, a sender that has not for [`BASE_LIFE_NS`] goes down to its
+//! least window for two round trips; those over one bottleneck do so together, because the first one that does shows it
+//! to the others.
 //!
 //! Datagrams are lost by chance as well, so a loss alone changes nothing. More than one in sixteen lost is congestion,
 //! where the queue is too short for what everybody aims at: then the window shrinks by three tenths.

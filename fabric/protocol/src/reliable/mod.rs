@@ -6,11 +6,11 @@
 //! - calls [`Link::handle_timeout`] when [`Link::next_timeout`] has come. Later is allowed, and earlier does nothing;
 //! - after any of these sends what [`Link::poll_transmit`] writes, until it writes nothing.
 //!
-//! Packets that are accepted before the next `poll_transmit` share datagrams; who wants latency calls it after each one,
-//! who wants rate after many. A datagram may be written straight into the memory of a card, and several one after another
-//! into a batch. Bulk payload is copied once into the link, where it stays until it is acknowledged, and once from there
-//! into a datagram. What arrives in order is lent straight from the datagram. Two kinds of packet are best for speed:
-//! those with a bulk payload of at most [`Link::bulk_bytes`], which fill one datagram, and short ones.
+//! Packets that are accepted before the next `poll_transmit` share datagrams; who wants latency calls it after each
+//! one, who wants rate after many. A datagram may be written straight into the memory of a card, and several one after
+//! another into a batch. Bulk payload is copied once into the link, where it stays until it is acknowledged, and once
+//! from there into a datagram. What arrives in order is lent straight from the datagram. Two kinds of packet are best
+//! for speed: those with a bulk payload of at most [`Link::bulk_bytes`], which fill one datagram, and short ones.
 //!
 //! | file | concern |
 //! |---|---|
@@ -25,10 +25,11 @@
 //!
 //! Budget of a short message in a datagram of its own, both ends together, with its acknowledgement: 150 ns where the
 //! processor has an instruction for the checksum. Measured: 116 ns; 98 ns without any seal, 181 ns with the checksum by
-//! tables; 31 ns where 64 messages share datagrams. On an AMD EPYC of Zen 3, where it takes 117 ns without any seal: 172 ns
-//! with a key, 213 where there is no instruction for AES, and 502 encrypted (`cargo run --release -p weft-protocol --example link_speed`, on the
-//! machine of PERFORMANCE.md). Nothing is allocated once a link has been made, and divisions come once a round trip. A link
-//! takes some 55 KB besides its two rings, whose memory is not touched before it is used.
+//! tables; 31 ns where 64 messages share datagrams. On an AMD EPYC of Zen 3, where it takes 117 ns without any seal:
+//! 172 ns with a key, 213 where there is no instruction for AES, and 502 encrypted
+//! (`cargo run --release -p weft-protocol --example link_speed`, on the machine of PERFORMANCE.md). Nothing is
+//! allocated once a link has been made, and divisions come once a round trip. A link takes some 55 KB besides its two
+//! rings, whose memory is not touched before it is used.
 //!
 //! What must hold:
 //! - A packet that was accepted is handed on exactly once, in order, whole, or the link ends with [`Phase::Gone`].
@@ -161,8 +162,8 @@ impl<S: Seal> Link<S> {
         }
     }
 
-    /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. Of the bulk
-    /// payload as much is accepted as one packet takes now.
+    /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. Of the
+    /// bulk payload as much is accepted as one packet takes now.
     #[inline]
     pub fn try_send(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> LinkPosted {
         assert!(inline.len() <= INLINE_BYTES, "{} inline bytes, {INLINE_BYTES} are allowed", inline.len());

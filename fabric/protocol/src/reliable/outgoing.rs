@@ -60,8 +60,8 @@ impl ReliableOutgoing {
         self.written += bytes.len() as u64;
     }
 
-    /// Accepts a packet. Of its bulk payload, which is not empty, as much as fits goes with it, unless that is less than
-    /// both the whole and `enough`.
+    /// Accepts a packet. Of its bulk payload, which is not empty, as much as fits goes with it, unless that is less
+    /// than both the whole and `enough`.
     #[inline]
     pub fn try_append(&mut self, head: &Head, inline: &[u8], bulk: Option<&[u8]>, enough: usize) -> LinkPosted {
         let Some(bulk) = bulk else {
@@ -195,8 +195,8 @@ impl ReliableOutgoing {
         (length > 0).then_some(StreamPiece { start: self.acked, length })
     }
 
-    /// Bytes to send for the first time, at most `most`: as many whole records as fit, or a part of one that never will.
-    /// While something is `in_flight`, a piece that is short only for want of credit waits.
+    /// Bytes to send for the first time, at most `most`: as many whole records as fit, or a part of one that never
+    /// will. While something is `in_flight`, a piece that is short only for want of credit waits.
     #[inline]
     pub fn take_new(&mut self, most: usize, in_flight: bool) -> Option<StreamPiece> {
         let unsent = (self.written - self.sent) as usize;

@@ -1,9 +1,9 @@
 //! How large a datagram the path carries.
 //!
-//! Beginning with a size that is known to pass or believed to, larger ones are tried with datagrams that carry nothing but
-//! padding (as RFC 8899 does). A path that swallows large datagrams while small ones pass (a black hole) is noticed
-//! because the same first bytes are lost again and again, or because nothing is answered any more; then the smallest size
-//! is used, and larger ones are tried again later.
+//! Beginning with a size that is known to pass or believed to, larger ones are tried with datagrams that carry nothing
+//! but padding (as RFC 8899 does). A path that swallows large datagrams while small ones pass (a black hole) is noticed
+//! because the same first bytes are lost again and again, or because nothing is answered any more; then the smallest
+//! size is used, and larger ones are tried again later.
 
 /// A size is given up after so many tries.
 const TRIES: u32 = 3;

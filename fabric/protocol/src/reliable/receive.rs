@@ -19,9 +19,9 @@ pub enum Dropped {
 }
 
 impl<S: Seal> Link<S> {
-    /// Takes a datagram. Packets that are complete now go to `deliver`, in order; it answers whether it takes the packet.
-    /// One that it does not take is offered again, with the next datagram or by [`Self::poll_delivered`], and the other
-    /// side gets no credit for it meanwhile.
+    /// Takes a datagram. Packets that are complete now go to `deliver`, in order; it answers whether it takes the
+    /// packet. One that it does not take is offered again, with the next datagram or by [`Self::poll_delivered`], and
+    /// the other side gets no credit for it meanwhile.
     #[inline]
     pub fn handle_datagram<F>(&mut self, now_ns: u64, datagram: &[u8], deliver: F) -> Result<(), Dropped>
     where

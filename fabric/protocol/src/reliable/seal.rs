@@ -18,15 +18,15 @@ pub trait Seal {
     /// Seals a datagram whose last bytes are to be the seal. The first `clear` bytes stay as they are.
     fn seal(&self, number: u64, datagram: &mut [u8], clear: usize);
 
-    /// A datagram as it was before it was sealed, but for the seal; `None` if that was not done by the other side. `room` is
-    /// for one that has to be changed. `clear` is at most its length.
+    /// A datagram as it was before it was sealed, but for the seal; `None` if that was not done by the other side.
+    /// `room` is for one that has to be changed. `clear` is at most its length.
     fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]>;
 }
 
 /// With a job's key, nobody else makes a datagram that is believed.
 ///
-/// Which of two codes a datagram has stands in its header. AEGISMAC is the one where both processors have an instruction for
-/// it: who has none seals with SipHash, and who has one does so too once it is answered that way.
+/// Which of two codes a datagram has stands in its header. AEGISMAC is the one where both processors have an
+/// instruction for it: who has none seals with SipHash, and who has one does so too once it is answered that way.
 #[derive(Clone)]
 pub struct Keyed {
     key: Key,
@@ -85,8 +85,8 @@ fn check_code(datagram: &[u8], code: impl FnOnce(&[u8]) -> u64) -> Option<&[u8]>
     header::split_seal(datagram).filter(|(bytes, seal)| code(bytes) == *seal).map(|(bytes, _)| bytes)
 }
 
-/// With the key of two processes, nobody else reads what they send each other either. What is clear is the header, with its
-/// acknowledgements.
+/// With the key of two processes, nobody else reads what they send each other either. What is clear is the header, with
+/// its acknowledgements.
 #[derive(Clone)]
 pub struct Encrypted {
     cipher: Cipher,

@@ -1,8 +1,8 @@
 //! The datagrams that are on their way: which have arrived, which count as lost.
 //!
-//! Every datagram has a number of its own, also one that carries the same bytes again, so an acknowledgement always says
-//! which transmission it means. A datagram counts as lost when a later one has arrived and more time has gone by than
-//! overtaking explains (after RACK, RFC 8985).
+//! Every datagram has a number of its own, also one that carries the same bytes again, so an acknowledgement always
+//! says which transmission it means. A datagram counts as lost when a later one has arrived and more time has gone by
+//! than overtaking explains (after RACK, RFC 8985).
 
 use super::bits::{BitRing, SPAN};
 use super::count::{EPOCH, expand};

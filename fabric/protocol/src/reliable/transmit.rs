@@ -18,8 +18,8 @@ enum DatagramPlan {
 }
 
 impl<S: Seal> Link<S> {
-    /// Whether [`Self::poll_transmit`] may have something to write now. Where this says no it has nothing, and this is cheaper
-    /// to ask.
+    /// Whether [`Self::poll_transmit`] may have something to write now. Where this says no it has nothing, and this is
+    /// cheaper to ask.
     #[inline]
     pub fn may_transmit(&mut self, now_ns: u64) -> bool {
         self.life.is_alive()
@@ -31,9 +31,9 @@ impl<S: Seal> Link<S> {
                 || self.sent.in_flight_bytes() > 0 && self.path.wanted(now_ns).is_some())
     }
 
-    /// Writes the next datagram that is to be sent now into `buffer`, which has room for [`super::Sizes::largest`] bytes, and
-    /// answers its length; `None` when there is none. What was written counts as sent: a caller that cannot send it after
-    /// all may drop it, as the network may.
+    /// Writes the next datagram that is to be sent now into `buffer`, which has room for [`super::Sizes::largest`]
+    /// bytes, and answers its length; `None` when there is none. What was written counts as sent: a caller that cannot
+    /// send it after all may drop it, as the network may.
     #[inline]
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<usize> {
         if !self.life.is_alive() {
@@ -107,8 +107,9 @@ impl<S: Seal> Link<S> {
         self.outgoing.take_new(room, in_flight).map(|piece| DatagramPlan::Data(piece, false))
     }
 
-    /// What carries no payload does not count. Else the one try of a larger datagram would fill the least window, to which a
-    /// peer that computes brings us: what is short would wait until it answers, and if we compute meanwhile until after that.
+    /// What carries no payload does not count. Else the one try of a larger datagram would fill the least window, to
+    /// which a peer that computes brings us: what is short would wait until it answers, and if we compute meanwhile
+    /// until after that.
     #[inline]
     fn window_is_full(&self) -> bool {
         let carrying = self.sent.carrying_bytes();

@@ -1,27 +1,28 @@
 //! What a process learns of its messages while it runs; the selector asks it where neither the message nor the machine
 //! decides. Its memory is bounded: by length in powers of two, and a few words for each peer. Clocks are the caller's.
 //!
-//! *As a receiver*, of messages that were asked for. Neither a stream nor a copy is faster everywhere. A stream lives on the
-//! time that a cache line takes from core to core, a copy on what the kernel takes to reach into another process; machines
-//! differ by a factor of four in both directions, and a virtual one changes while it runs. A sender that computes holds up a
-//! stream, but no copy. So the receiver, who decides, measures: a *period* begins when a long message is granted while none
-//! is under way, and ends when none is, or after [`MOST_MESSAGES`]. All messages of a period that are about as long as its
-//! first go the same way, and what a KiB of them took is a sample.
+//! *As a receiver*, of messages that were asked for. Neither a stream nor a copy is faster everywhere. A stream lives
+//! on the time that a cache line takes from core to core, a copy on what the kernel takes to reach into another
+//! process; machines differ by a factor of four in both directions, and a virtual one changes while it runs. A sender
+//! that computes holds up a stream, but no copy. So the receiver, who decides, measures: a *period* begins when a long
+//! message is granted while none is under way, and ends when none is, or after [`MOST_MESSAGES`]. All messages of a
+//! period that are about as long as its first go the same way, and what a KiB of them took is a sample.
 //!
-//! *As a sender*, of messages that may be sent without asking, and are *offered* all the same where that is faster: an offer
-//! lets the receiver copy the message out of the sender's memory at once, whether a receive is there or not, so the promise of
-//! a message sent without asking, that it needs nothing but a receiver which polls, holds. What it costs the sender is a wait,
-//! and on both sides at once it depends on machine and program which is faster: who copies for another one sends nothing
-//! meanwhile, and a receiver that computes keeps its senders waiting. So a sender measures what counts in the end, how fast
-//! its program goes on: the time from one message to another one of about that length, so many later, is a sample for the
-//! way that those between have gone.
+//! *As a sender*, of messages that may be sent without asking, and are *offered* all the same where that is faster: an
+//! offer lets the receiver copy the message out of the sender's memory at once, whether a receive is there or not, so
+//! the promise of a message sent without asking, that it needs nothing but a receiver which polls, holds. What it costs
+//! the sender is a wait, and on both sides at once it depends on machine and program which is faster: who copies for
+//! another one sends nothing meanwhile, and a receiver that computes keeps its senders waiting. So a sender measures
+//! what counts in the end, how fast its program goes on: the time from one message to another one of about that length,
+//! so many later, is a sample for the way that those between have gone.
 //!
 //! *Of each peer*, whether it waits for long messages ([`super::waits`]).
 
 use super::trial::{CLASSES, LengthClass, Method, class_of, per_byte};
 use super::waits::Waits;
 
-/// Messages of a sender's period. It goes on while the last one is under way: in a window of many, the last ones pay for all.
+/// Messages of a sender's period. It goes on while the last one is under way: in a window of many, the last ones pay
+/// for all.
 const PERIOD_MESSAGES: u32 = 8;
 /// Here a period ends in any case.
 const MOST_MESSAGES: u32 = 64;
@@ -73,9 +74,10 @@ impl Learner {
         self.grants.abandon();
     }
 
-    /// How a message is to leave that may go without asking; `under_way` tells of the request of an earlier one whether it
-    /// still is. This one has the request `request`. It may be another message's by the time somebody asks for it, which
-    /// makes a period longer or shorter than it should be, and does no harm. The clock is asked where a period ends.
+    /// How a message is to leave that may go without asking; `under_way` tells of the request of an earlier one whether
+    /// it still is. This one has the request `request`. It may be another message's by the time somebody asks for it,
+    /// which makes a period longer or shorter than it should be, and does no harm. The clock is asked where a period
+    /// ends.
     pub fn pick_offer(
         &mut self,
         kind: BufferKind,

@@ -1,8 +1,8 @@
 //! What is best on a machine: the lengths from which on one way is better than another, and how long packets are best.
 //!
-//! The numbers come from measured times ([`Best::of`]); without any they are those that did best on the machines that were
-//! met first. They are each process's own affair: whoever receives takes packets of any length, and an offer of any message,
-//! so two processes with different numbers understand each other.
+//! The numbers come from measured times ([`Best::of`]); without any they are those that did best on the machines that
+//! were met first. They are each process's own affair: whoever receives takes packets of any length, and an offer of
+//! any message, so two processes with different numbers understand each other.
 
 use std::fmt;
 
@@ -19,7 +19,8 @@ pub struct Best {
     pub whole: usize,
     /// Only longer messages may be faster copied by the kernel than streamed.
     pub offers_above: usize,
-    /// Shortest message that is worth to be copied by loads out of the sender's memory: the answer costs something, too.
+    /// Shortest message that is worth to be copied by loads out of the sender's memory: the answer costs something,
+    /// too.
     pub shown_from: usize,
     /// Longest such message that the receiver copies alone.
     pub alone_to: usize,
@@ -29,8 +30,8 @@ pub struct Best {
 impl Default for Best {
     fn default() -> Self {
         let short = PACKETS[1];
-        // Short packets let both sides begin to copy early. Each costs the transfer of a line that the receiver polls, so
-        // long messages go in longer ones.
+        // Short packets let both sides begin to copy early. Each costs the transfer of a line that the receiver polls,
+        // so long messages go in longer ones.
         let packets = [short, short, short, PACKETS[2], PACKETS[2], PACKETS[2], PACKETS[3], PACKETS[3], PACKETS[3]];
         Self { whole: short, offers_above: short, shown_from: 2048, alone_to: 256 << 10, packets }
     }
@@ -123,7 +124,8 @@ impl Best {
         Self { shown_from: 0, alone_to, ..self }
     }
 
-    /// As a launcher hands it to its ranks: [`fmt::Display`] writes it. `None` if it is nothing that could have been written.
+    /// As a launcher hands it to its ranks: [`fmt::Display`] writes it. `None` if it is nothing that could have been
+    /// written.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split(',').map(|number| number.parse::<usize>().ok());
         let mut next = || numbers.next().flatten();
@@ -148,8 +150,8 @@ impl fmt::Display for Best {
 mod tests {
     use super::*;
 
-    /// A machine on which a line takes so long from core to core, copies a byte in so many picoseconds, and begins a copy by
-    /// the kernel in so many nanoseconds; both sides of a ring copy, one packet behind the other.
+    /// A machine on which a line takes so long from core to core, copies a byte in so many picoseconds, and begins a
+    /// copy by the kernel in so many nanoseconds; both sides of a ring copy, one packet behind the other.
     fn machine(line_ns: u64, byte_ps: u64, kernel_ns: u64) -> Vec<Times> {
         let lengths = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
         let copy = |bytes: usize| bytes as u64 * byte_ps / 1000;

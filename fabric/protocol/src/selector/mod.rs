@@ -2,16 +2,16 @@
 //! ([`machine`]), and of what was learned of messages before ([`learner`]).
 //!
 //! [`Rules::send`] is what a sender does, [`Rules::carry`] how bytes that were decided on go by the devices, and
-//! [`Rules::answer`] what a receiver does about a message that was asked for or offered. Each answers with its reason. They
-//! are functions of their arguments alone; what has to be learned is asked for only where nothing else decides.
+//! [`Rules::answer`] what a receiver does about a message that was asked for or offered. Each answers with its reason.
+//! They are functions of their arguments alone; what has to be learned is asked for only where nothing else decides.
 //!
 //! How a message goes (`n` its bytes):
 //! - `n` <= 48: header and payload in one cell.
 //! - `n` <= [`Rules::eager`]: without asking, in one packet or in several; or, where that is faster, as an *offer*: the
 //!   receiver copies it at once, received or not.
 //! - over a connection up to sixteen times that, where the receiver waited for the last ones: without asking as well.
-//! - longer, or synchronous: it is asked for. The receiver copies it by loads from memory that its sender shows, or both
-//!   sides copy by the kernel, or the sender streams it.
+//! - longer, or synchronous: it is asked for. The receiver copies it by loads from memory that its sender shows, or
+//!   both sides copy by the kernel, or the sender streams it.
 
 pub mod learner;
 pub mod machine;
@@ -28,7 +28,8 @@ use weft_wire::cell::INLINE_BYTES;
 /// allocate.
 pub const EAGER_CEILING: u64 = 16 << 20;
 
-/// Longest message that is best sent by datagrams where there is a connection as well: what fits into one datagram anywhere.
+/// Longest message that is best sent by datagrams where there is a connection as well: what fits into one datagram
+/// anywhere.
 const DATAGRAM_BYTES: usize = 1024;
 /// The same where datagrams go by a lane, and longest message that datagrams carry as one packet.
 pub const LINK_BYTES: usize = 4 * 1024;
@@ -55,8 +56,8 @@ impl Road {
     }
 }
 
-/// Whether a connection beside datagrams is better for a message sent without asking. Whether those go by a lane is asked for
-/// where it matters.
+/// Whether a connection beside datagrams is better for a message sent without asking. Whether those go by a lane is
+/// asked for where it matters.
 #[inline]
 pub fn prefers_connection(length: usize, by_lane: impl FnOnce() -> bool) -> bool {
     length > DATAGRAM_BYTES && (length > LINK_BYTES || !by_lane())

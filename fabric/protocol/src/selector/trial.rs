@@ -1,13 +1,14 @@
-//! Which of two methods is faster for messages of about one length: both are tried, and what was faster is gone on with.
+//! Which of two methods is faster for messages of about one length: both are tried, and what was faster is gone on
+//! with.
 //!
-//! Both are tried when a length is new, and now and then after, more and more rarely. At the end of a trial the better median of
-//! the last three samples decides, so one odd sample means nothing.
+//! Both are tried when a length is new, and now and then after, more and more rarely. At the end of a trial the better
+//! median of the last three samples decides, so one odd sample means nothing.
 
 /// Lengths are told apart by powers of two from this one on.
 const SHORTEST_LOG2: u32 = 10;
 pub(super) const CLASSES: usize = 17;
-/// Periods of a trial, one after the other: the first copy of a buffer may find it in the other core's cache, and the next
-/// ones not, if it has not been written in between. What counts is how the program goes on.
+/// Periods of a trial, one after the other: the first copy of a buffer may find it in the other core's cache, and the
+/// next ones not, if it has not been written in between. What counts is how the program goes on.
 const TRIAL: u32 = 3;
 /// Periods between two trials of the other method, at first and at last.
 const FIRST_GAP: u32 = 16;
@@ -77,8 +78,8 @@ impl LengthClass {
         }
     }
 
-    /// Whether a method is faster than the other one, and not by a little: the other side makes its choice, too, and its
-    /// trials are in our samples.
+    /// Whether a method is faster than the other one, and not by a little: the other side makes its choice, too, and
+    /// its trials are in our samples.
     fn is_faster(&self, method: Method) -> bool {
         let (this, other) = (self.median(method), self.median(method.other()));
         this.zip(other).is_some_and(|(this, other)| this < other - other / 16)
@@ -99,7 +100,8 @@ impl LengthClass {
         self.method
     }
 
-    /// What the other method took is known from its last trial. That may be long ago, so it gets another one and no more.
+    /// What the other method took is known from its last trial. That may be long ago, so it gets another one and no
+    /// more.
     fn has_become_slow(&self) -> bool {
         self.gap - self.left >= FIRST_GAP && self.is_faster(self.method.other())
     }

@@ -1,10 +1,11 @@
 //! Long messages that go without asking: over a connection, to a peer that waited for the last ones.
 //!
-//! Who asks waits for the way there and back before the first byte: 15 us of the 42 that 128 KiB take between two namespaces by
-//! kernel sockets. What nobody waits for must be kept and copied at the receiver. So not more than [`WINDOW_TIMES`] as much as may
-//! go without asking anyway is under way to each peer until the receiver has said ([`Kind::Waited`](weft_wire::cell::Kind::Waited))
-//! that it was waited for, or has been received since. After one that was not, more and more are asked for before the next try.
-//! Nobody waits for the words, so none goes to one that has left meanwhile.
+//! Who asks waits for the way there and back before the first byte: 15 us of the 42 that 128 KiB take between two
+//! namespaces by kernel sockets. What nobody waits for must be kept and copied at the receiver. So not more than
+//! [`WINDOW_TIMES`] as much as may go without asking anyway is under way to each peer until the receiver has said
+//! ([`Kind::Waited`](weft_wire::cell::Kind::Waited)) that it was waited for, or has been received since. After one that
+//! was not, more and more are asked for before the next try. Nobody waits for the words, so none goes to one that has
+//! left meanwhile.
 
 use super::EAGER_CEILING;
 

@@ -1,10 +1,10 @@
 //! The message authentication code of datagrams and parcels where the processor has an instruction for a round of AES;
-//! elsewhere it is that of [`super::mac`], and this one is only checked, slowly. It is the first 64 bits of AEGISMAC-128L
-//! (draft-irtf-cfrg-aegis-aead; Wu and Preneel: "AEGIS: A Fast Authenticated Encryption Algorithm", 2013), its nonce zeros,
-//! over the packet number as 32 bytes, little-endian, followed by what is sealed.
+//! elsewhere it is that of [`super::mac`], and this one is only checked, slowly. It is the first 64 bits of
+//! AEGISMAC-128L (draft-irtf-cfrg-aegis-aead; Wu and Preneel: "AEGIS: A Fast Authenticated Encryption Algorithm",
+//! 2013), its nonce zeros, over the packet number as 32 bytes, little-endian, followed by what is sealed.
 //!
-//! Eight rounds take in 32 bytes at once. Measured on an AMD EPYC of Zen 3, 76 bytes: 32 ns, for 49 of SipHash-2-4; 1464
-//! bytes: 0.10 us, for 0.54.
+//! Eight rounds take in 32 bytes at once. Measured on an AMD EPYC of Zen 3, 76 bytes: 32 ns, for 49 of SipHash-2-4;
+//! 1464 bytes: 0.10 us, for 0.54.
 
 use super::mac::Key;
 use aes::Block;
@@ -151,8 +151,8 @@ fn halves(block: &[u8; RATE]) -> [u128; 2] {
     [half(0), half(1)]
 }
 
-/// Less than a block, and zeros behind it. Not by way of memory: bytes that were only just stored cannot be loaded as one
-/// word before all are there.
+/// Less than a block, and zeros behind it. Not by way of memory: bytes that were only just stored cannot be loaded as
+/// one word before all are there.
 #[inline]
 fn last_halves(rest: &[u8]) -> [u128; 2] {
     let (eights, last) = rest.as_chunks::<8>();

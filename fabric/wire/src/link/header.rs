@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | u16 | `WL` |
 //! | 2 | u8 | version, now 2 |
-//! | 3 | u8 | flags: 1 wants to be acknowledged, 2 at once, 4 has everything and needs nothing more, 8 sealed with AEGISMAC |
+//! | 3 | u8 | flags: 1 wants to be acknowledged, 2 at once, 4 has everything and needs no more, 8 sealed (AEGISMAC) |
 //! | 4 | u32 | rank it goes to |
 //! | 8 | u32 | incarnation of that rank |
 //! | 12 | u32 | rank it comes from |

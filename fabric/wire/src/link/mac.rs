@@ -1,5 +1,5 @@
-//! A message authentication code of 64 bits that is fast on any processor: SipHash-2-4 (Aumasson, Bernstein: "SipHash: a
-//! fast short-input PRF", 2012) over the packet number, eight bytes little-endian, followed by what is sealed.
+//! A message authentication code of 64 bits that is fast on any processor: SipHash-2-4 (Aumasson, Bernstein: "SipHash:
+//! a fast short-input PRF", 2012) over the packet number, eight bytes little-endian, followed by what is sealed.
 
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;

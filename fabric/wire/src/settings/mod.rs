@@ -4,9 +4,9 @@
 //! accepted values, default and meaning; the typed struct, `weft info`, the manual and the error messages all come
 //! from it. Nothing here reads the environment: the caller hands it in, so the whole room can be tested with lists.
 //!
-//! Invariants: every `WEFT_*` variable is a setting, one of [`OTHER_VARIABLES`], or [`unknown`], which is a warning, since
-//! a site may have names of its own with our prefix; a setting that is refused is reported together with all other
-//! refused ones, not one per run.
+//! Invariants: every `WEFT_*` variable is a setting, one of [`OTHER_VARIABLES`], or [`unknown`], which is a warning,
+//! since a site may have names of its own with our prefix; a setting that is refused is reported together with all
+//! other refused ones, not one per run.
 
 pub mod algorithms;
 mod devices;

@@ -39,8 +39,9 @@ pub mod header {
     /// Who uses listener n of side s: process id, 0 if nobody. `[side][listener]`, 32 bits each.
     const CLAIMS: usize = 128;
 
-    /// What the processes of a side have done by the kernel on connections without a slot: how often (64 bits), and in the
-    /// next lines the last [`super::KERNEL_EVENTS`], 64 bits each for when it began, when it was done, and on which connection. `[side]`
+    /// What the processes of a side have done by the kernel on connections without a slot: how often (64 bits), and in
+    /// the next lines the last [`super::KERNEL_EVENTS`], 64 bits each for when it began, when it was done, and on which
+    /// connection. `[side]`
     const KERNEL: usize = 1024;
     pub const KERNEL_BYTES: usize = 64 + super::KERNEL_EVENTS * 24;
 
@@ -86,7 +87,8 @@ pub mod direction {
         pub const CLOSING: usize = 32;
         /// The slot's generation, once the sender's side is gone (32 bits).
         pub const GONE: usize = 36;
-        /// 1: the sender would rather send by the kernel, and goes on by the ring until the receiver wants that (32 bits).
+        /// 1: the sender would rather send by the kernel, and goes on by the ring until the receiver wants that (32
+        /// bits).
         pub const LEAVING: usize = 40;
         /// Events so far: publications, and what was done by the kernel (32 bits).
         pub const EVENTS: usize = 44;
@@ -195,8 +197,8 @@ pub enum Armed {
 
 /// Set in the armed word of a set.
 const SET: u64 = 1 << 63;
-/// Bells are numbers of so many bits, never 0. The upper half is in the name, which everybody sees; the lower half is the
-/// word that rings, which only those know who share memory.
+/// Bells are numbers of so many bits, never 0. The upper half is in the name, which everybody sees; the lower half is
+/// the word that rings, which only those know who share memory.
 pub const BELL_BITS: u32 = 56;
 const NAMED_BITS: u32 = BELL_BITS / 2;
 

@@ -1,6 +1,6 @@
 //! Layout of a gateway: the memory that a process shares with the rendezvous of its host for its connections to other
-//! hosts. What goes over the wire is `parcel`; the bytes of connections are in an arena whose side 0 is the process, and
-//! whose side 1 is the other host as far as it is known here.
+//! hosts. What goes over the wire is `parcel`; the bytes of connections are in an arena whose side 0 is the process,
+//! and whose side 1 is the other host as far as it is known here.
 //!
 //! ```text
 //! header | what a lane keeps between two uses | records of slot 0 ..

@@ -1,8 +1,8 @@
-//! What two rendezvous of different hosts say to each other so that the two ends of a connection find each other: one kind
-//! of datagram, the *call*, tagged with the key that both hosts have.
+//! What two rendezvous of different hosts say to each other so that the two ends of a connection find each other: one
+//! kind of datagram, the *call*, tagged with the key that both hosts have.
 //!
-//! A call that names a nonce of ours was made after we had said it: whoever sends calls again that others have made gets
-//! answers, and meets nobody.
+//! A call that names a nonce of ours was made after we had said it: whoever sends calls again that others have made
+//! gets answers, and meets nobody.
 
 use super::datagram::DatagramPeer;
 use crate::link::mac::Key;
@@ -109,7 +109,8 @@ impl ShownCall {
     }
 }
 
-/// The two keys of a connection: of what we send, and of what comes. Neither is made of the same text as a tag of a call.
+/// The two keys of a connection: of what we send, and of what comes. Neither is made of the same text as a tag of a
+/// call.
 pub fn keys(key: &Key, ours: &Nonce, theirs: &Nonce) -> [Key; 2] {
     let of = |sender: &Nonce, receiver: &Nonce| {
         let mut text = [0; 8 + 2 * NONCE_BYTES];

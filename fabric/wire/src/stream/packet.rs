@@ -5,8 +5,8 @@ use super::arena::SLOTS;
 use super::datagram::DatagramPeer;
 
 pub const BYTES: usize = 64;
-/// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two versions
-/// on one host have a rendezvous each.
+/// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two
+/// versions on one host have a rendezvous each.
 pub const VERSION: u32 = 5;
 
 /// The rendezvous that joins different users' processes; believed only where the kernel says that root answers.
@@ -183,12 +183,12 @@ packets! {
         20: End,
         /// As `Mail`, for a pair of datagram sockets: ours has this cookie, the other one this address.
         21: Pair { cookie: u64 = 8, place: SlotSide = 16, peer: DatagramPeer = 40 },
-        /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the gateway,
-        /// the memory of lanes, the lane's receiver and its sender. They come before the first mail whose arena is this
-        /// one.
+        /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the
+        /// gateway, the memory of lanes, the lane's receiver and its sender. They come before the first mail whose
+        /// arena is this one.
         22: Gateway { arena: u64 = 16, lane: u32 = 8, part: u32 = 12 } if part < GATEWAY_PARTS,
-        /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has put
-        /// into its ring, ours first.
+        /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has
+        /// put into its ring, ours first.
         23: Far { pid: u32 = 8, port: u16 = 16, peer: DatagramPeer = 40, bytes: [u64; 2] = 24 },
     }
 }

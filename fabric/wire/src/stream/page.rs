@@ -8,15 +8,16 @@ pub const BYTES: usize = 4096;
 
 pub const MAGIC_AT: usize = 0;
 pub const VERSION_AT: usize = 8;
-/// Mails that the rendezvous has sent (32 bits). This and the next are the rendezvous's; everything else is the process's.
+/// Mails that the rendezvous has sent (32 bits). This and the next are the rendezvous's; everything else is the
+/// process's.
 pub const MAILS_AT: usize = 64;
 /// 1: it has nothing by which this process could reach other hosts (32 bits). 0: it has, or is an older one, or has not
 /// heard of the process yet.
 pub const HOST_ONLY_AT: usize = 68;
 /// 1: the process is in another process namespace, so that nothing that it shows is answered (32 bits).
 pub const APART_AT: usize = 72;
-/// Sockets that the process has shown and that the rendezvous has looked at (32 bits). It has let go of them, but for what a
-/// guardian keeps.
+/// Sockets that the process has shown and that the rendezvous has looked at (32 bits). It has let go of them, but for
+/// what a guardian keeps.
 pub const LOOKED_AT: usize = 76;
 /// The counters (64 bits each), in the order of [`COUNTER_NAMES`] and then [`REASON_NAMES`].
 pub const COUNTERS_AT: usize = 128;
@@ -33,8 +34,9 @@ pub const COUNTER_NAMES: [&str; 9] = [
     "datagrams_ring_out",
 ];
 
-/// Why connections are, or went back, with the kernel; one counter each. The five before the last count connections as they are now, or
-/// were when their process ended; they move on to another counter, or to none when they are accelerated.
+/// Why connections are, or went back, with the kernel; one counter each. The five before the last count connections as
+/// they are now, or were when their process ended; they move on to another counter, or to none when they are
+/// accelerated.
 pub const REASON_NAMES: [&str; 18] = [
     "not local",
     "no rendezvous",

@@ -1,8 +1,8 @@
-//! What two hosts say to each other about a connection between them: a datagram with bytes of it, and how the sender's end
-//! stands. `docs/wire/parcel.md` shows it byte by byte.
+//! What two hosts say to each other about a connection between them: a datagram with bytes of it, and how the sender's
+//! end stands. `docs/wire/parcel.md` shows it byte by byte.
 //!
-//! Every value only grows: counts, and flags that are never taken back. So a parcel that is lost, late, doubled or replayed
-//! does no harm, and what matters is said again until the other host has repeated it.
+//! Every value only grows: counts, and flags that are never taken back. So a parcel that is lost, late, doubled or
+//! replayed does no harm, and what matters is said again until the other host has repeated it.
 
 use crate::link::aegis::{Mac, is_fast};
 use crate::link::mac::{self, Key};
@@ -23,8 +23,8 @@ pub mod flag {
     pub const WANTS: u16 = 1 << 3;
     /// It reads the kernel no more in the belief that the other end has not switched.
     pub const SETTLED: u16 = 1 << 4;
-    /// It has seen that the other end wants the kernel, and puts nothing into the ring any more; all that it had put there
-    /// was read.
+    /// It has seen that the other end wants the kernel, and puts nothing into the ring any more; all that it had put
+    /// there was read.
     pub const QUIET: u16 = 1 << 5;
     /// It has shut its sending direction; it is closing.
     pub const HALF_CLOSED: u16 = 1 << 6;

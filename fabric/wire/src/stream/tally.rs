@@ -1,8 +1,8 @@
 //! What all processes of one command count together: memory that outlives each of them, made by `weft sock --stats`.
 //!
-//! A process adds to one of several stripes, which it may share with others, so that however many processes there are, and
-//! however they end, nothing is lost. Readers add the stripes up. Whoever has the memory may write anything into it: it is
-//! numbers, and nothing is done with them but to show them.
+//! A process adds to one of several stripes, which it may share with others, so that however many processes there are,
+//! and however they end, nothing is lost. Readers add the stripes up. Whoever has the memory may write anything into
+//! it: it is numbers, and nothing is done with them but to show them.
 
 use super::page::{COUNTER_NAMES, OPTION, REASON_MEANINGS, REASON_NAMES};
 use std::fmt::{self, Display};
@@ -12,13 +12,13 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-tal");
 pub const VERSION: u32 = 1;
 pub const MAGIC_AT: usize = 0;
 pub const VERSION_AT: usize = 8;
-/// Programs and forks with the library, and so stripes that were given out (32 bits); the next process takes this one, modulo
-/// [`STRIPES`].
+/// Programs and forks with the library, and so stripes that were given out (32 bits); the next process takes this one,
+/// modulo [`STRIPES`].
 pub const GIVEN_AT: usize = 12;
 /// Processes that have counted anything (64 bits).
 pub const PROCESSES_AT: usize = 16;
-/// Options for which connections stay with the kernel: [`OPTIONS`] times a key (see [`KernelOnly`]) and a count, 64 bits each.
-/// Taken in turn; a key of 0 is free.
+/// Options for which connections stay with the kernel: [`OPTIONS`] times a key (see [`KernelOnly`]) and a count, 64
+/// bits each. Taken in turn; a key of 0 is free.
 pub const OPTIONS_AT: usize = 64;
 pub const OPTIONS: usize = 60;
 const OPTION_BYTES: usize = 16;
@@ -43,7 +43,8 @@ pub fn memory_name(number: u64) -> String {
     format!("weft-tally-{number:016x}")
 }
 
-/// What a process is told by [`VARIABLE`]: whose descriptor of the memory it may open, which one, and the memory's number.
+/// What a process is told by [`VARIABLE`]: whose descriptor of the memory it may open, which one, and the memory's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     pub process: u32,

@@ -6,8 +6,8 @@
 //! | 4 | *n* bytes | the piece, encrypted |
 //! | then | 16 bytes | tag over it and the first four bytes |
 //!
-//! Each direction of a connection has a key of its own, made from the nonces of both sides ([`RecordKeys`]). The nonce of a
-//! record is its number in its direction, from 0 on: 8 bytes, and 4 zeros.
+//! Each direction of a connection has a key of its own, made from the nonces of both sides ([`RecordKeys`]). The nonce
+//! of a record is its number in its direction, from 0 on: 8 bytes, and 4 zeros.
 
 use super::{Dialling, FRONT_BYTES, Key, LARGEST_PACKET, Nonce};
 use crate::cipher::{self, Cipher, TAG_BYTES};

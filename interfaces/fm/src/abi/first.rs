@@ -1,7 +1,7 @@
 //! FM 1.1: a message calls a function, which the sender names by its own address.
 //!
-//! Programs lie at another place in each process, so what travels is how far the function is from the program's beginning.
-//! The receiver calls nothing that is not in its program.
+//! Programs lie at another place in each process, so what travels is how far the function is from the program's
+//! beginning. The receiver calls nothing that is not in its program.
 
 use super::{extract, is_open, tell};
 use crate::moving::{WORLD, send};

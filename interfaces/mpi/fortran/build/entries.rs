@@ -1,5 +1,5 @@
-//! Writes the entry points: for each function and form `mpi_x_` and `pmpi_x_`, which convert what Fortran passes and call
-//! `MPI_X` or `PMPI_X` of C.
+//! Writes the entry points: for each function and form `mpi_x_` and `pmpi_x_`, which convert what Fortran passes and
+//! call `MPI_X` or `PMPI_X` of C.
 
 use std::fmt::Write;
 use weft_mpi_table::fortran::rules::{Argument, ArgumentRule, IntegerWidth, arguments, functions, takes_sections};

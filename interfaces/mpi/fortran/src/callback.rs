@@ -30,8 +30,8 @@ impl KeyProcedures {
     }
 }
 
-/// `(object, keyval, extra_state, value_in, value_out, flag, ierror)`; the values are `i32` in procedures of MPI 1, which
-/// leave the high half of `value_out` alone.
+/// `(object, keyval, extra_state, value_in, value_out, flag, ierror)`; the values are `i32` in procedures of MPI 1,
+/// which leave the high half of `value_out` alone.
 type Copy = unsafe extern "C" fn(*const i32, *const i32, *const isize, *const isize, *mut isize, *mut i32, *mut i32);
 /// `(object, keyval, value, extra_state, ierror)`
 type Delete = unsafe extern "C" fn(*const i32, *const i32, *const isize, *const isize, *mut i32);
@@ -95,8 +95,8 @@ of_objects! {
     copy_win, delete_win: Win;
 }
 
-/// The procedures of a generalized request; freed when the library frees that. They get the program's own variable for the
-/// extra state, and may change it.
+/// The procedures of a generalized request; freed when the library frees that. They get the program's own variable for
+/// the extra state, and may change it.
 pub struct GeneralizedProcedures {
     pub query: unsafe extern "C" fn(*mut isize, *mut i32, *mut i32),
     pub free: unsafe extern "C" fn(*mut isize, *mut i32),

@@ -1,9 +1,9 @@
 //! `libweft_mpifort.so.1`: the entry points of Fortran (MPI 5.0, chapter 19), over the functions of the standard ABI.
 //!
 //! `mpif.h`, the module `mpi` and the module `mpi_f08` differ in what the compiler checks. What they call is the same:
-//! handles are integers there and structures of one integer here, statuses have one layout in all, and an error code that
-//! the caller leaves out is a null pointer. So there is one entry for each function and form, generated from the table in
-//! `interfaces/mpi/abi`, and the modules are interfaces without code ([decision
+//! handles are integers there and structures of one integer here, statuses have one layout in all, and an error code
+//! that the caller leaves out is a null pointer. So there is one entry for each function and form, generated from the
+//! table in `interfaces/mpi/abi`, and the modules are interfaces without code ([decision
 //! 22](../../../../docs/decisions/0022-fortran-is-one-set-of-entries.md)).
 //!
 //! - `handle`: integers and handles. `text`: strings. `sentinel`: arguments that stand for something else.

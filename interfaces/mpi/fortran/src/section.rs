@@ -1,5 +1,5 @@
-//! Buffers of nonblocking calls, which the compiler may not copy: it passes a descriptor (Fortran 2018, section 18.5.3), and
-//! where that is not contiguous, a datatype says what it is.
+//! Buffers of nonblocking calls, which the compiler may not copy: it passes a descriptor (Fortran 2018, section
+//! 18.5.3), and where that is not contiguous, a datatype says what it is.
 //!
 //! The program's count and datatype speak of the elements one behind the other. A type is made for as many as they are:
 //! loops over the dimensions, and one begun row at the end. What cannot be said so, a datatype with gaps or one that is

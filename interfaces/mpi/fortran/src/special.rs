@@ -1,5 +1,5 @@
-//! What no rule of the generator fits. The functions have the parameters of Fortran, with the lengths of strings last, and
-//! answer the error code.
+//! What no rule of the generator fits. The functions have the parameters of Fortran, with the lengths of strings last,
+//! and answer the error code.
 #![allow(
     clippy::missing_safety_doc,
     clippy::too_many_arguments,

@@ -1,5 +1,5 @@
-//! Writes the entry points: for each function `MPI_X` and `PMPI_X`, which convert what they are given, call the body, and
-//! convert what it answers.
+//! Writes the entry points: for each function `MPI_X` and `PMPI_X`, which convert what they are given, call the body,
+//! and convert what it answers.
 
 use crate::pass::{MpichPassing, handle, pass};
 use std::fmt::Write;

@@ -116,7 +116,8 @@ fn write_function(text: &mut String, function: &TableFunction) {
                 declaration = declaration.replace("const ", "");
             }
             let _ = writeln!(text, "{declaration};");
-            // Macros besides, as in every header of this ABI: then a program that calls one needs no such function of the library.
+            // Macros besides, as in every header of this ABI: then a program that calls one needs no such function of
+            // the library.
             if let ([only], true) = (&function.parameters[..], is_conversion && !function.name.contains("File")) {
                 let _ = writeln!(text, "#define {name}({0}) (({1})({0}))", only.name, function.answer);
             }

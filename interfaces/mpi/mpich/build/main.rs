@@ -1,6 +1,6 @@
-//! Writes the entry points of the MPICH ABI, the conversions of its values and its header, from two tables: the functions
-//! and constants of the standard ABI (`interfaces/mpi/abi`), and the values that the same constants have here, with the
-//! functions that only this ABI has (`abi`).
+//! Writes the entry points of the MPICH ABI, the conversions of its values and its header, from two tables: the
+//! functions and constants of the standard ABI (`interfaces/mpi/abi`), and the values that the same constants have
+//! here, with the functions that only this ABI has (`abi`).
 //!
 //! The header is committed as `include/mpi.h`; a unit test compares it with what this script wrote (and puts the new
 //! one there when `WEFT_UPDATE` is set).

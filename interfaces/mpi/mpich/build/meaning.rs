@@ -1,8 +1,8 @@
 //! What the integers of a call mean, which the types do not say: it follows from the names of functions and parameters,
 //! which the standard uses alike everywhere.
 
-/// How an integer is converted: the name of a pair of functions in `src/number.rs` or of a section in `values.rs`; `None`
-/// for a plain number.
+/// How an integer is converted: the name of a pair of functions in `src/number.rs` or of a section in `values.rs`;
+/// `None` for a plain number.
 pub fn meaning(function: &str, parameter: &str) -> Option<&'static str> {
     if let Some(rest) = function.strip_prefix("MPI_T_") {
         return tool(rest, parameter);

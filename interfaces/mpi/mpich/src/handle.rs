@@ -1,7 +1,7 @@
 //! Handles: integers here, and what they are to `weft-mpi`.
 //!
-//! A handle of the program's own objects is a number of 31 bits there, stable for the life of the object, with a generation
-//! that keeps it from being used again too soon. The same number with the top bit set is the handle here.
+//! A handle of the program's own objects is a number of 31 bits there, stable for the life of the object, with a
+//! generation that keeps it from being used again too soon. The same number with the top bit set is the handle here.
 
 use std::marker::PhantomData;
 use weft_mpi::handle::{FIRST_USER, HandleKind};

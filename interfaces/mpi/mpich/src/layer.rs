@@ -1,8 +1,8 @@
 //! What MPICH's own Fortran library calls besides the functions of MPI: attributes with the language that sets or reads
 //! them, and procedures of Fortran in the place of functions of C.
 //!
-//! Its key functions come with *proxies*, functions of C that call the procedure; we put our own function in front, whose
-//! extra state holds both. Values that Fortran sets are cells, so that C finds pointers to them.
+//! Its key functions come with *proxies*, functions of C that call the procedure; we put our own function in front,
+//! whose extra state holds both. Values that Fortran sets are cells, so that C finds pointers to them.
 #![allow(
     non_snake_case,
     clippy::missing_safety_doc,

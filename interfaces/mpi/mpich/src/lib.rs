@@ -1,16 +1,18 @@
-//! `libmpi.so.12`: the entry points of the MPICH ABI, which programs built for MPICH, Intel MPI and their relatives use.
+//! `libmpi.so.12`: the entry points of the MPICH ABI, which programs built for MPICH, Intel MPI and their relatives
+//! use.
 //!
 //! Entry points are generated (`build`): each converts its arguments to the standard ABI's, calls one body of
 //! `weft-mpi`, and converts the results back.
 //!
-//! - `handle`: handles are 32-bit integers here. Those of the program's own objects are ours with the top bit set, so that
-//!   they meet no predefined one; files are pointers.
+//! - `handle`: handles are 32-bit integers here. Those of the program's own objects are ours with the top bit set, so
+//!   that they meet no predefined one; files are pointers.
 //! - `number`: integers with a meaning. `place`: memory of the program that holds values of either kind.
 //! - `program`: what the program's functions see when the library calls them.
 //! - `special`: what no rule fits. `fortran`: statuses of Fortran layers. `layer`: helpers that MPICH's Fortran library
 //!   (`libmpichfort.so.12`) calls; `cell` is the Fortran room's.
 //!
-//! Invariant: a place is written back only where the call changed it, so that what the program had there stays to the bit.
+//! Invariant: a place is written back only where the call changed it, so that what the program had there stays to the
+//! bit.
 //!
 //! Test: `cargo test -p weft-mpi-mpich` (conversions, the header against the tables); C programs against the installed
 //! library: `cargo test -p weft-tests --test mpi_mpich`, after `cargo xtask tree`.

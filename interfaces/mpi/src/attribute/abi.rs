@@ -22,8 +22,8 @@ unsafe fn create(kind: HandleKind, copy: usize, delete: usize, out: *mut i32, ex
     Ok(())
 }
 
-/// Replaces the functions and the extra state of a key that no object has yet; `with` gets and gives copy function, delete
-/// function and state.
+/// Replaces the functions and the extra state of a key that no object has yet; `with` gets and gives copy function,
+/// delete function and state.
 pub fn rewrap(number: i32, with: impl FnOnce([usize; 3]) -> [usize; 3]) -> Result<()> {
     let mut keyvals = keyvals();
     let keyval = keyvals.get_mut(number as u32 as usize)?;

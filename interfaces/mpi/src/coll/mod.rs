@@ -1,8 +1,8 @@
 //! Collective operations: what MPI asks of them, over `weft-collective`, which has their schedules and algorithms.
 //!
 //! The arguments of a call are checked and become a [`weft_collective::schedule::Schedule`] (`prepare`), or the call is
-//! performed on the group's shared memory (`team`). A blocking call runs its schedule on its own stack; a nonblocking or
-//! persistent one gives it to [`Active`], which moves with every progress pass (`call`, `active`).
+//! performed on the group's shared memory (`team`). A blocking call runs its schedule on its own stack; a nonblocking
+//! or persistent one gives it to [`Active`], which moves with every progress pass (`call`, `active`).
 //!
 //! - `plan`: what goes through the shared memory of a group, and what of it by messages.
 //! - `abi`: the bodies of the calls.

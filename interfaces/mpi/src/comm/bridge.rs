@@ -173,8 +173,8 @@ fn highest(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: u64) -> Res
     Ok(higher(here, swap(local, leader, bridge, &[here], 1)?[0]))
 }
 
-/// The leaders swap `mine` for `words` of the other one, which all of the group get. A leader that has lost the other one tells
-/// its group, which waits for it.
+/// The leaders swap `mine` for `words` of the other one, which all of the group get. A leader that has lost the other
+/// one tells its group, which waits for it.
 fn swap(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: &[u64], words: usize) -> Result<Vec<u64>> {
     // The first one says the class of what went wrong.
     let mut theirs = vec![0; words + 1];

@@ -110,8 +110,8 @@ pub fn shared_memory_color(comm: &Comm) -> u32 {
     if comm.is_inter() {
         let host = world.endpoint.host_of(world.endpoint.me());
         let of_two_jobs = comm.union().into_iter().any(|peer| world.endpoint.is_foreign(peer));
-        // The numbers of hosts are those of one job. Processes of two share no memory, and groups that both have to have
-        // members of a color get none.
+        // The numbers of hosts are those of one job. Processes of two share no memory, and groups that both have to
+        // have members of a color get none.
         return if of_two_jobs && !comm.local_first { u32::MAX - 1 - host } else { host };
     }
     let mut peers = comm.local.peers();

@@ -1,7 +1,7 @@
 //! Communicators out of groups, without one to make them from (MPI 5.0, sections 7.4.2 and 7.6.2).
 //!
-//! The members speak on a context of their own, under a tag made of the program's string. Its whole sum travels with the
-//! agreement, so that two strings of one tag are not taken for each other silently.
+//! The members speak on a context of their own, under a tag made of the program's string. Its whole sum travels with
+//! the agreement, so that two strings of one tag are not taken for each other silently.
 
 use super::agree::{Circle, agree};
 use super::bridge::{self, Bridge};

@@ -27,7 +27,8 @@ fn of(handle: usize) -> Result<Datatype> {
     WORLD.enter().types.get(handle).cloned()
 }
 
-/// What the type with this handle answers. Programs ask for sizes element by element, so the type is not counted for it.
+/// What the type with this handle answers. Programs ask for sizes element by element, so the type is not counted for
+/// it.
 #[inline]
 fn ask<R>(handle: usize, question: impl FnOnce(&Datatype) -> R) -> Result<R> {
     match Datatype::predefined(handle) {

@@ -1,4 +1,5 @@
-//! Parts of multidimensional arrays: subarray and the block-cyclic distributed array (MPI 5.0, sections 5.1.3 and 5.1.4).
+//! Parts of multidimensional arrays: subarray and the block-cyclic distributed array (MPI 5.0, sections 5.1.3 and
+//! 5.1.4).
 
 use super::Datatype;
 use super::arith::same_length;
@@ -62,7 +63,8 @@ fn arg(detail: String) -> Error {
 }
 
 impl Datatype {
-    /// The part `starts[i] .. starts[i] + subsizes[i]` of an array with these sizes; the extent is that of the whole array.
+    /// The part `starts[i] .. starts[i] + subsizes[i]` of an array with these sizes; the extent is that of the whole
+    /// array.
     pub fn subarray(
         sizes: &[i64],
         subsizes: &[i64],

@@ -69,7 +69,8 @@ impl Datatype {
         Ok(Self::derived(form, contents.datatypes(std::slice::from_ref(old))))
     }
 
-    /// Blocks of `lengths[i]` elements of `types[i]` at `displacements[i]` bytes. The extent is padded as a C compiler pads a struct.
+    /// Blocks of `lengths[i]` elements of `types[i]` at `displacements[i]` bytes. The extent is padded as a C compiler
+    /// pads a struct.
     pub fn structure(lengths: &[i64], displacements: &[i64], types: &[Self], width: ConstructorForm) -> Result<Self> {
         same_length("displacements", displacements.len(), lengths.len())?;
         same_length("types", types.len(), lengths.len())?;

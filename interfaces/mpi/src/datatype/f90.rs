@@ -71,7 +71,8 @@ impl Datatype {
         }
     }
 
-    /// The real type with at least `precision` decimal digits and exponent range `range`; -32766 leaves one of them open.
+    /// The real type with at least `precision` decimal digits and exponent range `range`; -32766 leaves one of them
+    /// open.
     pub fn f90_real(precision: i64, range: i64) -> Result<Self> {
         let real = real_row(precision, range)?.2;
         Ok(cached(Combiner::F90Real, &[precision, range], real))

@@ -1,10 +1,12 @@
 //! Datatypes: what a program's buffer looks like.
 //!
-//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. It is a [`Form`] of `weft-data`, which knows its bytes
-//! and how to copy them, with what the standard adds: names, how it was made, and whether it may be used in communication.
+//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. It is a [`Form`] of `weft-data`, which knows
+//! its bytes and how to copy them, with what the standard adds: names, how it was made, and whether it may be used in
+//! communication.
 //!
-//! Not here: handles, communication, type signatures across processes. Numeric codes are those of the predefined handles of
-//! the standard ABI (`predefined`). Source: MPI 5.0, chapter 5 and section 19.1.9 (parametrised Fortran types).
+//! Not here: handles, communication, type signatures across processes. Numeric codes are those of the predefined
+//! handles of the standard ABI (`predefined`). Source: MPI 5.0, chapter 5 and section 19.1.9 (parametrised Fortran
+//! types).
 //!
 //! Tests: `tests`; packing is tested in `weft-data`.
 

@@ -9,7 +9,8 @@ use weft_data::Form;
 /// What predefined operations know about a predefined type (MPI 5.0, section 6.9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeGroup {
-    /// Integers of C. Plain `char` is among them although the standard leaves it out: programs that work elsewhere reduce it.
+    /// Integers of C. Plain `char` is among them although the standard leaves it out: programs that work elsewhere
+    /// reduce it.
     CInteger,
     FortranInteger,
     Floating,
@@ -181,7 +182,8 @@ pub(super) fn pair(value: &NamedType, index: &NamedType) -> Option<&'static Data
     Some(Datatype::known(found.2))
 }
 
-/// Pairs are laid out as the C struct of both members: sizes are powers of two, so the index follows at once or at its alignment.
+/// Pairs are laid out as the C struct of both members: sizes are powers of two, so the index follows at once or at its
+/// alignment.
 fn form(named: &'static NamedType) -> Form {
     let made = match named.scalars {
         [] => Ok(Form::missing(named.name)),

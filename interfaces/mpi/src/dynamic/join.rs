@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 
-/// What the process at the other end of the socket `fd` says for `mine`, of equal length. Nothing else is read, and no flag of
-/// the socket is changed for good.
+/// What the process at the other end of the socket `fd` says for `mine`, of equal length. Nothing else is read, and no
+/// flag of the socket is changed for good.
 fn swap(fd: BorrowedFd<'_>, mine: &[u8]) -> Result<Vec<u8>> {
     let failed = |error: io::Error| Error::new(Class::Arg, format!("fd cannot be used: {error}"));
     // A descriptor of our own for the same socket, whatever its family: reading and writing need not know it.

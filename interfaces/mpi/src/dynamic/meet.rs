@@ -12,11 +12,12 @@ use weft_fabric::Peer;
 use weft_fabric::door::{DoorError, Talk};
 use weft_fabric::foreign::{CARD_WORDS, Card};
 
-/// Who is asked in and says nothing for so long is turned away, where somebody else connects: it may be stopped. It comes again.
+/// Who is asked in and says nothing for so long is turned away, where somebody else connects: it may be stopped. It
+/// comes again.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What the first byte of a piece says: somebody connects, with a card; is asked in, with a card and a tag; has heard that;
-/// and is let in.
+/// What the first byte of a piece says: somebody connects, with a card; is asked in, with a card and a tag; has heard
+/// that; and is let in.
 const CONNECT: u8 = b'c';
 const ACCEPT: u8 = b'a';
 const READY: u8 = b'r';
@@ -68,8 +69,8 @@ struct Candidate {
     since: Instant,
 }
 
-/// Lets in who connects; who goes away or is stopped meanwhile keeps nobody waiting. `aside` looks after who comes for another reason,
-/// and may end the waiting.
+/// Lets in who connects; who goes away or is stopped meanwhile keeps nobody waiting. `aside` looks after who comes for
+/// another reason, and may end the waiting.
 pub(super) fn await_visitor(
     call: &'static str,
     port: &Port,
@@ -174,7 +175,8 @@ pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>
     })
 }
 
-/// What the root has found, known to all in the group; then the intercommunicator of both groups. `found` only in the root.
+/// What the root has found, known to all in the group; then the intercommunicator of both groups. `found` only in the
+/// root.
 pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option<Result<MetRoot>>) -> Result<usize> {
     let says = match &found {
         None => 0,

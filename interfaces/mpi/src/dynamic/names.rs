@@ -1,7 +1,7 @@
 //! Published names: one small file each, in a folder that only the user can look into.
 //!
-//! A name lives as long as the process that has published it, at most: who finds the file of a process that is gone takes it
-//! for none. What a file says is a claim, and leads at worst to a port that nobody answers at.
+//! A name lives as long as the process that has published it, at most: who finds the file of a process that is gone
+//! takes it for none. What a file says is a claim, and leads at worst to a port that nobody answers at.
 
 use crate::error::{Class, Error, Result};
 use std::fs;

@@ -1,5 +1,5 @@
-//! Spawning: a job of its own, whose launcher gets its order at a door of the root, and whose processes then come in there as
-//! whoever connects does.
+//! Spawning: a job of its own, whose launcher gets its order at a door of the root, and whose processes then come in
+//! there as whoever connects does.
 
 use super::{meet, ports};
 use crate::comm::agree::tell;
@@ -59,8 +59,8 @@ impl WantedProgram {
     }
 }
 
-/// The number of processes where `soft` names the numbers that are allowed as well: the largest of them up to `most`. All that
-/// are asked for can be started, or none.
+/// The number of processes where `soft` names the numbers that are allowed as well: the largest of them up to `most`.
+/// All that are asked for can be started, or none.
 fn soft_ranks(soft: Option<&str>, most: usize) -> Result<usize> {
     let Some(soft) = soft else { return Ok(most) };
     let wrong = || Error::new(Class::Spawn, format!("info key soft is '{soft}', allowed are numbers and ranges a:b:c"));

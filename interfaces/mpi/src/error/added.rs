@@ -11,8 +11,8 @@ pub struct AddedError {
     pub text: String,
 }
 
-/// Place `i` is number `ERR_LASTCODE + 1 + i`. A number that was removed is given out again, so that a program that adds
-/// and removes for ever does not fill memory.
+/// Place `i` is number `ERR_LASTCODE + 1 + i`. A number that was removed is given out again, so that a program that
+/// adds and removes for ever does not fill memory.
 static ADDED: Mutex<Vec<Option<AddedError>>> = Mutex::new(Vec::new());
 
 fn added() -> MutexGuard<'static, Vec<Option<AddedError>>> {

@@ -10,8 +10,8 @@ use crate::world::{WORLD, World, look};
 use std::sync::Arc;
 use weft_fabric::Peer;
 
-/// Learns what is new. A program that asks until somebody is lost or has revoked waits, although no call of it does: what
-/// it has sent goes on, since that may be what the other one waits for.
+/// Learns what is new. A program that asks until somebody is lost or has revoked waits, although no call of it does:
+/// what it has sent goes on, since that may be what the other one waits for.
 fn learn() {
     look(|world| super::look(world).then_some(()));
 }

@@ -9,9 +9,9 @@ use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
 pub(super) const END: u32 = u32::MAX;
 /// Most words of a letter that is read.
 const MOST_WORDS: u64 = 1 << 12;
-/// Which agreement: of what communicator, and which of its agreements, from 1, above which of several that are one for the
-/// program: those after the first begin when the one before is over, between whichever others are there. Number 0 tells that
-/// the communicator is revoked, the last one ([`END`]) that its members are to end.
+/// Which agreement: of what communicator, and which of its agreements, from 1, above which of several that are one for
+/// the program: those after the first begin when the one before is over, between whichever others are there. Number 0
+/// tells that the communicator is revoked, the last one ([`END`]) that its members are to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgreementName {
     pub(super) context: u32,

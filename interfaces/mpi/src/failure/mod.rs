@@ -1,5 +1,5 @@
-//! What goes on when processes are lost: user-level failure mitigation (the MPI Forum's ULFM proposal), and what the rest
-//! of the interface owes to those who live.
+//! What goes on when processes are lost: user-level failure mitigation (the MPI Forum's ULFM proposal), and what the
+//! rest of the interface owes to those who live.
 //!
 //! - `known`: what the process knows. `look`: how it learns. `spread`: what it tells communicators and their members.
 //! - `begin`, `round`: agreements. `letters`: the messages by which they and revocations travel.
@@ -8,11 +8,11 @@
 //!
 //! The launcher tells who is lost (`Endpoint::look_for_lost`), in jobs that go on without. From then on operations that
 //! need the process end with an error. A communicator with a lost member has no collective operations any more: their
-//! context is closed, here and, as the launcher tells everybody, in all members, so that nobody waits in one for somebody
-//! who has left it with an error. Receives from anybody stall until the loss is acknowledged.
+//! context is closed, here and, as the launcher tells everybody, in all members, so that nobody waits in one for
+//! somebody who has left it with an error. Receives from anybody stall until the loss is acknowledged.
 //!
-//! A communicator that is revoked is closed as a whole. Who hears of it first tells all other members, so that they hear
-//! of it even if the first one dies in the middle.
+//! A communicator that is revoked is closed as a whole. Who hears of it first tells all other members, so that they
+//! hear of it even if the first one dies in the middle.
 
 pub mod abi;
 mod begin;

@@ -50,15 +50,16 @@ pub(super) fn revoke(world: &mut World, comm: &Comm) {
     announce_revocation(world, comm);
 }
 
-/// Closes a communicator that is revoked, for good: its context is never used again, and others may have sent before they
-/// hear of it.
+/// Closes a communicator that is revoked, for good: its context is never used again, and others may have sent before
+/// they hear of it.
 pub(super) fn close(world: &mut World, context: u32) {
     (0..CONTEXTS_EACH).for_each(|kind| world.endpoint.close_context(context + kind, Fault::Withdrawn));
 }
 
 /// Where the job goes on without the members of a communicator, tells them to end; false where the job is to end.
 pub(crate) fn end_members(handle: usize, code: i32) -> bool {
-    // A handler of a signal may have interrupted this very thread where it holds the monitor: elsewhere nothing is asked.
+    // A handler of a signal may have interrupted this very thread where it holds the monitor: elsewhere nothing is
+    // asked.
     if !GOES_ON.load(Ordering::Relaxed) {
         return false;
     }

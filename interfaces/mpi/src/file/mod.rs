@@ -15,8 +15,8 @@
 //! done in the call that begins them.
 //!
 //! Invariants:
-//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`OpenFile`] is
-//!   held (but for the lock of an atomic access, under which its reads and writes are made).
+//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`OpenFile`]
+//!   is held (but for the lock of an atomic access, under which its reads and writes are made).
 //! - A write changes the bytes that the caller's view shows and no others.
 //! - Collective calls with an argument that is wrong on one process take part all the same, so that nobody waits for
 //!   ever.

@@ -1,5 +1,5 @@
-//! Real numbers of two bytes (binary16), which this compiler has no type for. Calculated as floats and rounded once: a float
-//! has more than twice as many digits, so sums and products are those that two-byte arithmetic gives.
+//! Real numbers of two bytes (binary16), which this compiler has no type for. Calculated as floats and rounded once: a
+//! float has more than twice as many digits, so sums and products are those that two-byte arithmetic gives.
 
 use super::arithmetic::{Number, OrderedNumber};
 

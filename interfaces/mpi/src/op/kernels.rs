@@ -1,5 +1,5 @@
-//! The loops: `out[i] = a[i] op b[i]` over unaligned memory, one instance per operation and representation, plain enough for
-//! the compiler to vectorise.
+//! The loops: `out[i] = a[i] op b[i]` over unaligned memory, one instance per operation and representation, plain
+//! enough for the compiler to vectorise.
 
 use super::arithmetic::{Bits, Complex, Number, OrderedNumber};
 use super::half::Half;
@@ -16,7 +16,8 @@ pub(super) unsafe fn zip<T: Copy>(a: *const u8, b: *const u8, out: *mut u8, coun
     let (a, b, out) = (a.cast::<T>(), b.cast::<T>(), out.cast::<T>());
     if std::ptr::eq(b, out) {
         for i in 0..count {
-            // SAFETY: the caller's elements; the same pointer on both sides lets the compiler vectorise without a check for overlap.
+            // SAFETY: the caller's elements; the same pointer on both sides lets the compiler vectorise without a check
+            // for overlap.
             unsafe { out.add(i).write_unaligned(f(a.add(i).read_unaligned(), out.add(i).read_unaligned())) };
         }
         return;

@@ -1,7 +1,7 @@
 //! Reduction operations: the predefined ones and those of the program (MPI 5.0, section 6.9).
 //!
-//! Reductions work on raw memory without alignment, element by element, so that they can run on buffers of the program and on
-//! shared memory alike. Not here: communication, handles, which rank's data stands left or right.
+//! Reductions work on raw memory without alignment, element by element, so that they can run on buffers of the program
+//! and on shared memory alike. Not here: communication, handles, which rank's data stands left or right.
 //!
 //! Tests: every allowed combination against plain formulas (`tests`).
 

@@ -52,8 +52,8 @@ unsafe fn maxloc<V: Copy + PartialOrd, I: Copy + PartialOrd>(a: *const u8, b: *c
     unsafe { locate::<V, I>(a, b, out, count, |x, y| x > y) }
 }
 
-/// The left pair where its value `wins`, or is equal and has the lower index. What lies between the value and the index, or
-/// behind them, is not ours to write.
+/// The left pair where its value `wins`, or is equal and has the lower index. What lies between the value and the
+/// index, or behind them, is not ours to write.
 ///
 /// # Safety
 /// As [`Kernel`].

@@ -1,7 +1,8 @@
-//! `long double` of x86-64: 80-bit floats in 16 bytes. Rust has no such type, so each operation is a few x87 instructions.
+//! `long double` of x86-64: 80-bit floats in 16 bytes. Rust has no such type, so each operation is a few x87
+//! instructions.
 //!
-//! SAFETY invariant X87: every block pushes as much as it pops, touches only the bytes that its pointers name (10 of 16 per
-//! number), and declares all eight stack registers as overwritten.
+//! SAFETY invariant X87: every block pushes as much as it pops, touches only the bytes that its pointers name (10 of 16
+//! per number), and declares all eight stack registers as overwritten.
 
 use std::arch::asm;
 

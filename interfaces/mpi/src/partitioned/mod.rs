@@ -3,11 +3,11 @@
 //! - `send`, `receive`: the two sides of an operation.
 //! - `abi`: the bodies of the calls.
 //!
-//! Both sides are matched once, when they are made: `MPI_Psend_init` sends an [`Introduction`], which says how the sender
-//! divides the message and under which tags its partitions will come; `MPI_Precv_init` posts the receive for it. Context,
-//! source and tag are the program's there, so that operations match in the order in which they were made. From then on
-//! each partition of the sender is a message of its own, on a context of its own and under a tag that no other operation
-//! of the sender has, and goes straight to its place in the receiver's buffer, however that one divides it.
+//! Both sides are matched once, when they are made: `MPI_Psend_init` sends an [`Introduction`], which says how the
+//! sender divides the message and under which tags its partitions will come; `MPI_Precv_init` posts the receive for it.
+//! Context, source and tag are the program's there, so that operations match in the order in which they were made. From
+//! then on each partition of the sender is a message of its own, on a context of its own and under a tag that no other
+//! operation of the sender has, and goes straight to its place in the receiver's buffer, however that one divides it.
 //!
 //! Invariants:
 //! - A round's receives are posted when it starts, one for each of the sender's partitions. Messages of one tag do not

@@ -30,7 +30,8 @@ use crate::partitioned::{self, OperationId};
 use crate::point;
 use weft_fabric::Endpoint;
 
-/// A send or a collective operation that was complete when it was started. No kind of object has such a handle (see [`crate::handle`]).
+/// A send or a collective operation that was complete when it was started. No kind of object has such a handle (see
+/// [`crate::handle`]).
 pub const SENT: usize = 0x1000;
 /// A receive from `MPI_PROC_NULL`.
 pub const NO_PROC: usize = 0x1001;

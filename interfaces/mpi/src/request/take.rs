@@ -34,8 +34,8 @@ pub fn take(world: &mut World, handle: usize) -> Result<TakenRequest> {
     }
 }
 
-/// Ends the request if it is the plainest kind, a send that left at once or a complete receive of one run of memory, and
-/// nothing is to be told but its status. The common case of [`take`], which serves all others.
+/// Ends the request if it is the plainest kind, a send that left at once or a complete receive of one run of memory,
+/// and nothing is to be told but its status. The common case of [`take`], which serves all others.
 #[inline]
 pub fn take_plain(world: &mut World, handle: usize) -> Option<Status> {
     if handle == SENT {

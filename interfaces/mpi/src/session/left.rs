@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 /// Frees windows, files and communicators that come from a session, and gives its buffer back.
 ///
-/// Windows and files take all their members, each of which ends its session: they go in an order that is the same in all.
+/// Windows and files take all their members, each of which ends its session: they go in an order that is the same in
+/// all.
 pub fn clean_up(session: usize) -> Result<()> {
     each(
         |world| world.windows.of_session(session),
@@ -28,8 +29,8 @@ pub fn clean_up(session: usize) -> Result<()> {
     Ok(())
 }
 
-/// Ends each handle once, by the contexts of their communicators; looked up anew each time, since functions of the program
-/// that are called then (of attributes) may end others.
+/// Ends each handle once, by the contexts of their communicators; looked up anew each time, since functions of the
+/// program that are called then (of attributes) may end others.
 fn each(found: impl Fn(&World) -> Vec<(u32, usize)>, end: impl Fn(usize) -> Result<()>) -> Result<()> {
     let mut ended = HashSet::new();
     let next = |ended: &HashSet<usize>| {

@@ -73,7 +73,8 @@ fn status_of(code: i32) -> i32 {
     if code & 0xff == 0 { 1 } else { code & 0xff }
 }
 
-/// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other ranks.
+/// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other
+/// ranks.
 fn abort(code: i32, handler: &str) -> ! {
     let status = status_of(code);
     // SAFETY: may be called at any time; output that the program has written so far is not lost.

@@ -1,8 +1,8 @@
 //! Balanced grids for `MPI_Dims_create` (MPI 5.0, section 8.5.2).
 
-/// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest and the
-/// smallest one differ by as little as can be. Among those the largest one is as large as it can be, then the smallest
-/// of the others, then the next: so do other libraries.
+/// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest and
+/// the smallest one differ by as little as can be. Among those the largest one is as large as it can be, then the
+/// smallest of the others, then the next: so do other libraries.
 ///
 /// `n` and `count` are at least 1.
 pub fn balance(n: u32, count: usize) -> Vec<u32> {

@@ -1,9 +1,9 @@
 //! Making and freeing windows.
 //!
-//! All members learn the sizes of all, with the context of the window's communicator; then the first member of each host
-//! tells the others where their common words and memory are; then all tell whether they could open it, and where their
-//! memory begins. Where the kernel does not hand memory round, collective blocks of the segment serve, as far as they
-//! reach.
+//! All members learn the sizes of all, with the context of the window's communicator; then the first member of each
+//! host tells the others where their common words and memory are; then all tell whether they could open it, and where
+//! their memory begins. Where the kernel does not hand memory round, collective blocks of the segment serve, as far as
+//! they reach.
 
 use super::epoch::{Epochs, find};
 use super::message::Service;

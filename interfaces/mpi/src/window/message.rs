@@ -1,7 +1,7 @@
 //! What the members of a window send each other, and what one remembers of it.
 //!
-//! A message is a head of eight words, spans (offset in the target's memory and length, two words each), and payload. All
-//! travel on the window's own context, so that those of one member to another keep their order. Long operations are
+//! A message is a head of eight words, spans (offset in the target's memory and length, two words each), and payload.
+//! All travel on the window's own context, so that those of one member to another keep their order. Long operations are
 //! several messages, each complete in itself.
 
 use super::Window;

@@ -4,8 +4,8 @@
 //! - *mapped*: memory that the library made, for the window or by `MPI_Alloc_mem`, is mapped by all members on the host
 //!   (and one's own memory always is): operations are loads and stores of the origin.
 //! - *attach*: other memory of this host is copied by cross-memory attach.
-//! - *message*: members on other hosts, and those whose memory the kernel does not let us copy, are sent requests, which
-//!   their progress performs (`serve`).
+//! - *message*: members on other hosts, and those whose memory the kernel does not let us copy, are sent requests,
+//!   which their progress performs (`serve`).
 //!
 //! Whichever way is taken, the accumulate family holds one lock of the target (`words`), so that it is atomic between
 //! all ways; what the target does for others takes the same lock.
@@ -13,8 +13,8 @@
 //! - `create`: making and freeing; `epoch`: synchronisation; `transfer`: put and get; `accumulate`: the others.
 //! - `remote`: copies by the kernel; `message`, `serve`: what members send each other, as origin and as target.
 //!
-//! Invariants: requests of one origin are performed in the order in which they were sent, so that the answer to one says
-//! that all before it are done. What a request names is checked before it is touched. Nothing here waits but in
+//! Invariants: requests of one origin are performed in the order in which they were sent, so that the answer to one
+//! says that all before it are done. What a request names is checked before it is touched. Nothing here waits but in
 //! `Monitor::wait`, and never with a lock of a window held.
 
 pub mod abi;
@@ -168,8 +168,8 @@ pub struct Window {
     info: Info,
 }
 
-// SAFETY: the addresses are of memory that the program has given for use from any thread (its window), or that this window
-// keeps; the window itself is used by one thread at a time.
+// SAFETY: the addresses are of memory that the program has given for use from any thread (its window), or that this
+// window keeps; the window itself is used by one thread at a time.
 unsafe impl Send for Window {}
 
 impl Window {
@@ -216,7 +216,8 @@ impl Window {
         Error::outside(Class::Rank, format!("rank {rank}"), self.display_name(), RANKS, self.targets.len())
     }
 
-    /// Refuses bytes outside a target's memory, where that can be seen from here: `low..high` are offsets from its base.
+    /// Refuses bytes outside a target's memory, where that can be seen from here: `low..high` are offsets from its
+    /// base.
     #[inline]
     fn check_range(&self, rank: usize, low: i128, high: i128) -> Result<()> {
         let target = &self.targets[rank];

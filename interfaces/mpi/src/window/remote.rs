@@ -1,4 +1,5 @@
-//! Many spans in the memory of another process of this host. A system call for each would cost far more than their bytes.
+//! Many spans in the memory of another process of this host. A system call for each would cost far more than their
+//! bytes.
 
 use super::elements::Span;
 use std::io::Result;
@@ -49,8 +50,8 @@ pub unsafe fn gather(attach: Attach, base: u64, spans: &[Span], extent: usize, m
     Ok(())
 }
 
-/// Reads from the first to the last byte of some spans at once. Whether that could be done: between the spans of a window
-/// that memory is attached to there may be none.
+/// Reads from the first to the last byte of some spans at once. Whether that could be done: between the spans of a
+/// window that memory is attached to there may be none.
 ///
 /// # Safety
 /// As [`gather`].

@@ -15,8 +15,8 @@ use crate::world::{WORLD, World};
 use std::io;
 use weft_fabric::region::is_refusal;
 
-/// Spans shorter than that, on average, the target stores faster than the kernel does; bytes. It has to take part, which it
-/// does anyway where it ends the epoch with the origin.
+/// Spans shorter than that, on average, the target stores faster than the kernel does; bytes. It has to take part,
+/// which it does anyway where it ends the epoch with the origin.
 const APART: usize = 1024;
 
 /// A part of an operation that one message holds.

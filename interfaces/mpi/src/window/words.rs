@@ -1,9 +1,9 @@
-//! Locks of a window in memory that its members on one host share, two for each of them: the one that programs take, and
-//! the one of the accumulate family.
+//! Locks of a window in memory that its members on one host share, two for each of them: the one that programs take,
+//! and the one of the accumulate family.
 //!
-//! A lock is one word: bit 0, somebody waits; bits 1 to 31, how many hold it together; upper half, 1 + the rank that holds
-//! it alone. Whoever cannot get it sets bit 0 and waits through the fabric; whoever makes it free sees the bit in the same
-//! step and wakes the members of the host.
+//! A lock is one word: bit 0, somebody waits; bits 1 to 31, how many hold it together; upper half, 1 + the rank that
+//! holds it alone. Whoever cannot get it sets bit 0 and waits through the fabric; whoever makes it free sees the bit in
+//! the same step and wakes the members of the host.
 //!
 //! ORDER: window-lock. What was done under a lock comes before it is given back (release), and after it was taken
 //! (acquire).

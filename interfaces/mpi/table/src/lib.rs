@@ -2,8 +2,9 @@
 //! function, constant and type of the standard ABI.
 //!
 //! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`.
-//! - `[_c]`: there is a twin for large counts. In the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ
-//!   in (`int`/`MPI_Count`, `int`/`MPI_Aint`, `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` is a function type with a twin.
+//! - `[_c]`: there is a twin for large counts. In the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins
+//!   differ in (`int`/`MPI_Count`, `int`/`MPI_Aint`, `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` is a function type with a
+//!   twin.
 //! - `= body` answers a `Result`, `=* body` one with what is stored where the last parameter says, `=** body` one with
 //!   what is stored where the last two say; `= body(wide)` gets a last argument that is true in the large twin;
 //!   `=> body` is the value itself; without a body the function reports that it is not supported. What describes a

@@ -1,5 +1,5 @@
-//! `p4.h`: shared memory, locks and monitors. What stands in a structure is as the program has made it; an address of one is
-//! valid as long as the call lasts.
+//! `p4.h`: shared memory, locks and monitors. What stands in a structure is as the program has made it; an address of
+//! one is valid as long as the call lasts.
 
 use crate::area;
 use crate::failure::{fail, refuse};

@@ -1,5 +1,5 @@
-//! Locks and conditions. A thread that waits for a condition moves the fabric meanwhile and runs upcalls, if no other one
-//! does; what it waits for mostly comes from them.
+//! Locks and conditions. A thread that waits for a condition moves the fabric meanwhile and runs upcalls, if no other
+//! one does; what it waits for mostly comes from them.
 
 use crate::labels::waiting;
 use crate::takers;
@@ -111,8 +111,8 @@ impl AfterUpcall for ConditionWaiter {
     }
 }
 
-/// A signal is for one thread, the one that has waited longest, and none returns without one: programs of old do not ask
-/// again what they have waited for.
+/// A signal is for one thread, the one that has waited longest, and none returns without one: programs of old do not
+/// ask again what they have waited for.
 pub struct PandaCondition {
     /// The lock that it was made for, which outlives it.
     mutex: *const PandaMutex,

@@ -55,7 +55,8 @@ pub mod mailbox {
 
 /// The kind of architecture, as in `PVM_ARCH`.
 pub const ARCHITECTURE: &str = if cfg!(target_pointer_width = "64") { "LINUX64" } else { "LINUX" };
-/// The signature of the data representation of x86 processors and their like, by which programs see whether hosts differ.
+/// The signature of the data representation of x86 processors and their like, by which programs see whether hosts
+/// differ.
 pub const SIGNATURE: i32 = 0x0040_8c41;
 /// The relative speed of a host of which nothing else is said.
 pub const SPEED: i32 = 1000;

@@ -64,8 +64,8 @@ pub fn start(mut command: Command) -> io::Result<()> {
     { stdout }.read_exact(&mut said)
 }
 
-/// Runs the first daemon until nobody needs it. A byte on standard output says that it listens, or that another one does;
-/// it has no other descriptors of who has started it.
+/// Runs the first daemon until nobody needs it. A byte on standard output says that it listens, or that another one
+/// does; it has no other descriptors of who has started it.
 ///
 /// # Errors
 /// Those of sockets.

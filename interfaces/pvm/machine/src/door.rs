@@ -1,5 +1,5 @@
-//! Where tasks of a user find the daemon of their virtual machine on a host: a Unix socket with a name that is in no file
-//! system. Each of both sides looks whether the other is of its user.
+//! Where tasks of a user find the daemon of their virtual machine on a host: a Unix socket with a name that is in no
+//! file system. Each of both sides looks whether the other is of its user.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};

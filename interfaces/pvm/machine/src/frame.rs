@@ -159,8 +159,8 @@ record! {
         pid: i32,
         /// The identifier that the task was started with, or 0.
         started_as: i32,
-        /// How other tasks reach it. Empty of a rank of a job, which shows it when it is asked, and of a console, which nobody
-        /// sends to.
+        /// How other tasks reach it. Empty of a rank of a job, which shows it when it is asked, and of a console, which
+        /// nobody sends to.
         card: Vec<u64>,
         name: ByteString,
         /// The job that it is a rank of.
@@ -259,7 +259,8 @@ frames! {
         25 Halt,
         26 Time { host: i32 },
         27 Groups,
-        /// How others reach it, of a task that has been asked; those of other hosts, too, where it is wide. There is no answer.
+        /// How others reach it, of a task that has been asked; those of other hosts, too, where it is wide. There is no
+        /// answer.
         28 ShowCard { card: Vec<u64>, is_wide: bool },
         /// A block of memory that the ranks of its job share, for their groups. There is no answer.
         29 OfferBlock { block: u32 },

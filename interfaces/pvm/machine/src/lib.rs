@@ -1,7 +1,8 @@
 //! The virtual machine of PVM: who its tasks and hosts are, and what they have in common.
 //!
-//! - [`VirtualMachine`] is pure: what the daemons of the hosts have seen goes in, what they are to do comes out. One daemon, the
-//!   first, has it. It numbers tasks, knows who waits for whose end, and keeps mailbox, groups and contexts.
+//! - [`VirtualMachine`] is pure: what the daemons of the hosts have seen goes in, what they are to do comes out. One
+//!   daemon, the first, has it. It numbers tasks, knows who waits for whose end, and keeps mailbox, groups and
+//!   contexts.
 //! - [`hand`] is a daemon's hand on its host: sockets of tasks, processes that are started, what they print.
 //! - [`daemon`] runs the two, and its like on other hosts, whose hands the first daemon moves.
 //! - [`client`] is a task's or console's end; [`frame`] is what travels.

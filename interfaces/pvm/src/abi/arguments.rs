@@ -1,5 +1,6 @@
-//! Functions of C with any number of arguments, which cannot be written in Rust: an entry point saves the registers that
-//! arguments may be in, and calls a function with a list of them, which is the `va_list` of the C library's own calls.
+//! Functions of C with any number of arguments, which cannot be written in Rust: an entry point saves the registers
+//! that arguments may be in, and calls a function with a list of them, which is the `va_list` of the C library's own
+//! calls.
 //!
 //! Layouts and rules are those of the System V ABI for x86-64 (3.5.7) and of the procedure call standard for AArch64
 //! (appendix B).

@@ -1,7 +1,7 @@
 //! Packing and unpacking by a format, with any number of arguments.
 //!
-//! A format has an item for each argument: `%`, how many elements and after a dot how far apart (a number, or `*` for an
-//! argument), `h`, `l` or `u`, and the type: `c`, `d`, `f`, `x` (complex) or `s`. All else in it is passed over. One
+//! A format has an item for each argument: `%`, how many elements and after a dot how far apart (a number, or `*` for
+//! an argument), `h`, `l` or `u`, and the type: `c`, `d`, `f`, `x` (complex) or `s`. All else in it is passed over. One
 //! element alone is packed by value, all others by their address. `%+` at the beginning has the argument of
 //! `pvm_initsend`.
 

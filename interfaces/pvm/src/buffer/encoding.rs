@@ -1,12 +1,14 @@
 //! How messages are written, and the types of their elements.
 
-/// What the numbers of this processor look like, as PVM writes it down: `short`, `int` and `long` with the logarithms of
-/// their sizes, `float` and `double` by their formats (IEEE single and double); the lowest byte comes first everywhere.
+/// What the numbers of this processor look like, as PVM writes it down: `short`, `int` and `long` with the logarithms
+/// of their sizes, `float` and `double` by their formats (IEEE single and double); the lowest byte comes first
+/// everywhere.
 pub const NATIVE: i32 = 1 | 2 << 5 | 3 << 10 | 1 << 15 | 2 << 21;
 const XDR: i32 = 0x1000_0000;
 const IN_PLACE: i32 = 0x2000_0000;
 
-/// How a message is written. All processors that this runs on have the same numbers, so raw ones can be read everywhere.
+/// How a message is written. All processors that this runs on have the same numbers, so raw ones can be read
+/// everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Encoding {

@@ -2,8 +2,8 @@
 //!
 //! - [`TypedMessage`] (`message`): one message, its bytes and how they are written. `encoding`: the three ways to write
 //!   one, and the types of elements; `swap`: the loops; `nested`: messages within messages.
-//! - [`Buffers`]: all messages of the process, with the two that calls without a number mean: the one that is packed, to
-//!   be sent, and the one that was received, to be unpacked.
+//! - [`Buffers`]: all messages of the process, with the two that calls without a number mean: the one that is packed,
+//!   to be sent, and the one that was received, to be unpacked.
 //!
 //! Numbers come from the program, and what is unpacked from a peer: both are checked. A number that was freed is not
 //! given out again before [`REST`] others were freed, so that a program that uses it still hears of it.

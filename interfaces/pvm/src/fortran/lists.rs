@@ -1,5 +1,5 @@
-//! Hosts, tasks, siblings and the mailbox: C answers an array; Fortran has one entry of it with each call, and the array
-//! anew after the last one, or when the program sets the number to -1.
+//! Hosts, tasks, siblings and the mailbox: C answers an array; Fortran has one entry of it with each call, and the
+//! array anew after the last one, or when the program sets the number to -1.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
@@ -26,8 +26,8 @@ impl ArrayWalk {
         Self(Mutex::new(Reached { first: std::ptr::null_mut(), next: 0, count: 0, formats: 0 }))
     }
 
-    /// The next entry, an array being asked for (what that answers, and the array) if there is none: the entry, how many
-    /// there are, and how many formats.
+    /// The next entry, an array being asked for (what that answers, and the array) if there is none: the entry, how
+    /// many there are, and how many formats.
     ///
     /// # Safety
     /// `count` is null, or that of a number; `ask` answers an array with its length.

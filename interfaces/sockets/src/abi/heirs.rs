@@ -1,7 +1,8 @@
-//! The environment of a program that is started by a process which has become another user: one who cannot read this library.
+//! The environment of a program that is started by a process which has become another user: one who cannot read this
+//! library.
 //!
-//! The dynamic linker would complain of that in each such program. So the library is taken off the list of those to preload,
-//! and we say it, once for all processes that came from one another by fork.
+//! The dynamic linker would complain of that in each such program. So the library is taken off the list of those to
+//! preload, and we say it, once for all processes that came from one another by fork.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

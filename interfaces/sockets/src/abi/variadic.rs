@@ -1,6 +1,6 @@
-//! Functions of C with any number of arguments, which cannot be written in Rust: one that prints does what is to be done
-//! before, and jumps to the real one with all registers and the stack as they came; those that replace the program may
-//! come back, so they show their words where they lie, and are the function with an array.
+//! Functions of C with any number of arguments, which cannot be written in Rust: one that prints does what is to be
+//! done before, and jumps to the real one with all registers and the stack as they came; those that replace the program
+//! may come back, so they show their words where they lie, and are the function with an array.
 
 use std::ffi::{c_char, c_int};
 

@@ -15,8 +15,8 @@ use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::{ends, life, raw, real, udp};
 
-/// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's own
-/// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
+/// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's
+/// own word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
 const TAG: u64 = 0xFFD3_57EF_7A00_0000;
 const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
 /// Numbers beyond the table stand for bells: for each another one, because after a fork the bells of several processes
@@ -191,8 +191,8 @@ fn forget_far(inner: &mut EpollInner, index: Option<u32>, fd: c_int) {
     }
 }
 
-/// Who sleeps on the set is to be woken by what comes by the lane. Where that cannot be, the rendezvous sees to it, some
-/// milliseconds later.
+/// Who sleeps on the set is to be woken by what comes by the lane. Where that cannot be, the rendezvous sees to it,
+/// some milliseconds later.
 fn watch_lane(inner: &mut EpollInner, epfd: c_int) {
     let Some(lane) = STREAMS.lane().filter(|lane| inner.far > 0 && inner.lane != *lane) else { return };
     let mut event = epoll_event { events: EPOLLIN as u32, u64: LANE | process() };
@@ -234,8 +234,8 @@ fn number_of(bell: &PooledBell) -> u64 {
     bell.address().number() & BELL_NUMBERS
 }
 
-/// A bell has rung: ours is quiet again. False for that of another process of our fork family, which is for that process
-/// to quieten. (The parent's may still stand here; its descriptor is not the bell's in this process.)
+/// A bell has rung: ours is quiet again. False for that of another process of our fork family, which is for that
+/// process to quieten. (The parent's may still stand here; its descriptor is not the bell's in this process.)
 pub fn quieten(inner: &mut EpollInner, number: u64) -> bool {
     let taken_here = inner.bell_of == set::forks();
     let ours = inner.bell.as_ref().filter(|bell| taken_here && number_of(bell) == number);
@@ -329,8 +329,8 @@ fn rejoin(set: &EpollSet, inner: &mut EpollInner, index: u32, fd: c_int) {
     }
 }
 
-/// `fd` is about to be closed: the kernel takes it out of all sets, if nobody else holds the file (under another number,
-/// or in another process of our fork family). Otherwise it goes on to report what it knows.
+/// `fd` is about to be closed: the kernel takes it out of all sets, if nobody else holds the file (under another
+/// number, or in another process of our fork family). Otherwise it goes on to report what it knows.
 pub fn closed(fd: c_int) {
     for_each_set_of(fd, |_, set| forget(set, fd, true));
 }
@@ -470,9 +470,9 @@ pub fn restore_room(inner: &mut EpollInner, epfd: c_int, fd: c_int) {
     }
 }
 
-/// Takes what has come by the lane, and looks whether ends that the kernel tells of are resets. Before the set is held: it takes the locks of a stream, and those are
-/// never waited for under that of a set. Who holds a stream may be stopped (it belongs to all who share the socket), or
-/// be interrupted by a handler that waits for this very set.
+/// Takes what has come by the lane, and looks whether ends that the kernel tells of are resets. Before the set is held:
+/// it takes the locks of a stream, and those are never waited for under that of a set. Who holds a stream may be
+/// stopped (it belongs to all who share the socket), or be interrupted by a handler that waits for this very set.
 pub fn before_merge(seen: &[epoll_event]) {
     for event in seen {
         let (data, events) = (event.u64, event.events);

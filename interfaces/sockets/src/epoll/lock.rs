@@ -1,12 +1,12 @@
 //! Exclusive use of a set, among threads and against signal handlers.
 //!
-//! A handler may use the very set that its thread holds further out: it cannot wait for that. It does without, and leaves
-//! a note; who holds the set next, which is the interrupted thread when it lets go, puts everything right.
+//! A handler may use the very set that its thread holds further out: it cannot wait for that. It does without, and
+//! leaves a note; who holds the set next, which is the interrupted thread when it lets go, puts everything right.
 //!
-//! A handler may also leave by `siglongjmp`, and the holder with it. So the word of the lock says where on its stack the
-//! holder was: a handler runs further down, and who comes from there or from further up knows that the holder is gone. It
-//! takes the set over and makes it anew. (Before such a call of the same thread nothing is proven, and others wait. A
-//! program that changes stacks inside of a handler, and goes on with the interrupted one later, breaks this.)
+//! A handler may also leave by `siglongjmp`, and the holder with it. So the word of the lock says where on its stack
+//! the holder was: a handler runs further down, and who comes from there or from further up knows that the holder is
+//! gone. It takes the set over and makes it anew. (Before such a call of the same thread nothing is proven, and others
+//! wait. A program that changes stacks inside of a handler, and goes on with the interrupted one later, breaks this.)
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
@@ -24,8 +24,8 @@ const CHANGED: u32 = 1;
 const CLOSED: u32 = 2;
 const DESERTED: u32 = 4;
 
-/// The place on the stack takes so many bits of the word, and the thread the others. The one is counted in 16 bytes, the
-/// other in 64, which tells all threads apart that keep their own memory within 4 TiB.
+/// The place on the stack takes so many bits of the word, and the thread the others. The one is counted in 16 bytes,
+/// the other in 64, which tells all threads apart that keep their own memory within 4 TiB.
 const PLACE_BITS: u32 = 28;
 const PLACE_MASK: usize = (1 << PLACE_BITS) - 1;
 /// Places that are further apart than 16 MiB are not compared: they may be on two stacks.
@@ -55,7 +55,8 @@ fn same_thread(one: usize, other: usize) -> bool {
     one >> PLACE_BITS == other >> PLACE_BITS
 }
 
-/// Whether the thread that is `here`, and that has `held` a set, cannot be inside a handler that interrupted the holder.
+/// Whether the thread that is `here`, and that has `held` a set, cannot be inside a handler that interrupted the
+/// holder.
 #[cold]
 fn has_left(held: usize, here: usize) -> bool {
     // Further down is a large number.
@@ -100,8 +101,8 @@ pub struct LockedSet {
 }
 
 impl EpollSet {
-    /// Held for a bounded number of steps, without any wait. `None`: this thread has it further out. (Inlined, so that a
-    /// place on the stack is that of the caller.)
+    /// Held for a bounded number of steps, without any wait. `None`: this thread has it further out. (Inlined, so that
+    /// a place on the stack is that of the caller.)
     #[inline(always)]
     pub fn lock(&'static self) -> Option<LockedSet> {
         let me = here();

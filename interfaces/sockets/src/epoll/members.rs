@@ -20,8 +20,8 @@ const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
 const COOL_EVERY: u32 = 1024;
 const COOL_FROM: usize = 64;
 
-/// What the ring of a connection has for a registration: events, or 0; and whether the kernel must be asked for the others.
-/// `arrived` is what had arrived before this look.
+/// What the ring of a connection has for a registration: events, or 0; and whether the kernel must be asked for the
+/// others. `arrived` is what had arrived before this look.
 fn ready(held: &Hold, place: &Registration, arrived: u64) -> (u32, bool) {
     let stream = held.stream();
     let low = held.ready_bytes();
@@ -279,8 +279,8 @@ fn is_full(inner: &mut EpollInner, fd: c_int) -> bool {
     place.events & WRITING != 0 && !place.armed_room && matches!(conn::at(index).stream().writable(), Writable::Full)
 }
 
-/// Whether the ring has bytes that cannot be told before those of the kernel are read. They may have come before the member
-/// was armed: then nobody tells of them again.
+/// Whether the ring has bytes that cannot be told before those of the kernel are read. They may have come before the
+/// member was armed: then nobody tells of them again.
 fn is_hidden(fd: c_int) -> bool {
     matches!(table::entry(fd), Some(Entry::Connection(index)) if conn::at(index).stream().has_rest_in_ring())
 }
@@ -329,8 +329,8 @@ pub fn end_rest(place: &mut Registration) {
     }
 }
 
-/// For [`RestingSet`](super::RestingSet): one more sleeps on this set. Answers the set's life, and whether the sleep must be
-/// short.
+/// For [`RestingSet`](super::RestingSet): one more sleeps on this set. Answers the set's life, and whether the sleep
+/// must be short.
 pub fn lie_down(index: u32) -> Option<(u32, bool)> {
     let mut inner = set::at(index).lock()?;
     inner.sleepers += 1;
@@ -366,8 +366,8 @@ pub fn leave_to_sleepers(index: u32) {
     for_each_nested(index, leave_to_sleepers);
 }
 
-/// The ring that woke this thread, or that it has taken for another reason, was the only one of the sleep of all who sleep
-/// on the set: the bell is rung again from now on, and at once if there is something.
+/// The ring that woke this thread, or that it has taken for another reason, was the only one of the sleep of all who
+/// sleep on the set: the bell is rung again from now on, and at once if there is something.
 fn rouse_sleepers(index: u32) {
     let Some(mut inner) = set::at(index).lock() else { return };
     if !control::has_sleepers(index, &inner) {
@@ -389,8 +389,8 @@ fn rouse_sleepers(index: u32) {
     }
 }
 
-/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile; with some of them twice where the set
-/// changes. From the last on: who goes out of the list leaves its place to the last.
+/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile; with some of them twice where the
+/// set changes. From the last on: who goes out of the list leaves its place to the last.
 pub fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
     let mut at = HOT;
     loop {
@@ -411,9 +411,9 @@ pub fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
     }
 }
 
-/// Whether the set `index`, whose descriptor is `epfd` and which the kernel calls readable, really has something. If not,
-/// its bell and those inside are quiet from then on, and its lane, also for others who sleep there: [`leave_to_sleepers`] follows, when
-/// the caller holds no set any more.
+/// Whether the set `index`, whose descriptor is `epfd` and which the kernel calls readable, really has something. If
+/// not, its bell and those inside are quiet from then on, and its lane, also for others who sleep there:
+/// [`leave_to_sleepers`] follows, when the caller holds no set any more.
 pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
     if !set::has_members(index) || any_ready(index) {
         return true;
@@ -433,8 +433,8 @@ fn quieten_all(index: u32) {
     for_each_nested(index, quieten_all);
 }
 
-/// `fd`, the last number that a file has here, is about to be closed, where the rendezvous may have it open for a moment more: what the kernel
-/// reports of it meanwhile would be taken for the next file's of this number.
+/// `fd`, the last number that a file has here, is about to be closed, where the rendezvous may have it open for a
+/// moment more: what the kernel reports of it meanwhile would be taken for the next file's of this number.
 pub fn take_out(fd: c_int) {
     control::for_each_set_of(fd, |index, set| {
         if let Some(mut inner) = set.lock()

@@ -1,15 +1,15 @@
 //! Epoll sets: the kernel's own set stays, and what the rings have is added to it.
 //!
-//! Every registration of a connection stands in the kernel's set and in ours. While the connection is the kernel's, ours
-//! only remembers. Once it is attached, arrivals and room in the ring are found here; ends, errors and bytes that still
-//! come by the kernel are found there: a ring leaves nothing to read in the kernel, so its word on reading is right as it
-//! is. Its word on writing is replaced by the ring's.
+//! Every registration of a connection stands in the kernel's set and in ours. While the connection is the kernel's,
+//! ours only remembers. Once it is attached, arrivals and room in the ring are found here; ends, errors and bytes that
+//! still come by the kernel are found there: a ring leaves nothing to read in the kernel, so its word on reading is
+//! right as it is. Its word on writing is replaced by the ring's.
 //!
 //! Members are *hot* (looked at one by one) or armed (the peer marks them active and rings the set's bell, which stands
 //! in the kernel's set). Before a sleep all are armed; what comes alive becomes hot.
 //!
-//! Invariant: a member that is not hot is armed, or its mark is on the way. Everything of a set is touched under its lock;
-//! signal handlers that interrupted its holder touch nothing, and leave a note.
+//! Invariant: a member that is not hot is armed, or its mark is on the way. Everything of a set is touched under its
+//! lock; signal handlers that interrupted its holder touch nothing, and leave a note.
 
 mod control;
 mod lock;

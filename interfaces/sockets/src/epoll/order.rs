@@ -1,32 +1,34 @@
 //! Which events a call tells of, and in which order.
 //!
-//! The kernel tells of events in the order in which they happened. So do we: an event that happened before another one, in one
-//! thread or by a message in between, is never told behind it, and never left out of a call that tells of the other one, as
-//! far as the answer has room.
+//! The kernel tells of events in the order in which they happened. So do we: an event that happened before another one,
+//! in one thread or by a message in between, is never told behind it, and never left out of a call that tells of the
+//! other one, as far as the answer has room.
 //!
-//! *Nothing is left out.* A call looks at the rings, asks the kernel's set, and looks at the rings again, until that finds no
-//! more than before the kernel was asked (`wait`). Whatever happened before an event is to be seen once the event is: in a
-//! ring, because heads are loaded with acquire; in the kernel, because its call had returned or its list was longer. So what
-//! happened before something in a ring is found by the last look at the rings, or the kernel was asked after it; and what
-//! happened before something of the kernel is found by the last look, which came behind, or is in front of it in the
-//! kernel's own list. The kernel is not asked where `alert` sees, behind the last look, that it has nothing.
+//! *Nothing is left out.* A call looks at the rings, asks the kernel's set, and looks at the rings again, until that
+//! finds no more than before the kernel was asked (`wait`). Whatever happened before an event is to be seen once the
+//! event is: in a ring, because heads are loaded with acquire; in the kernel, because its call had returned or its list
+//! was longer. So what happened before something in a ring is found by the last look at the rings, or the kernel was
+//! asked after it; and what happened before something of the kernel is found by the last look, which came behind, or is
+//! in front of it in the kernel's own list. The kernel is not asked where `alert` sees, behind the last look, that it
+//! has nothing.
 //!
-//! *The order.* What goes by a ring has a time, and what a process does by the kernel on a connection has one where we can
-//! know of it: on a connection with a stream it stands beside the ring's, on another one in the memory that its process
-//! shares with ours (`Streams::note_by_kernel`). (By a ring only where a set of the receiver's has it: others pay for no
-//! clock.) All these times are taken before the event can be seen, by one clock, so
-//! their order is that in which things happened. What counts is the first event that was not told of yet. By the kernel's
-//! word alone it is not known which one that is: of one whose sender has not come back the bytes may be there already, and
-//! have been received. So its position stands beside its time, and what was received up to there is not the next one. Of
-//! what has no time
-//! (others' connections, pipes, listeners) nobody who shares rings with us has done it, but by a message to somebody else. It
-//! is put where the kernel has it behind others, and otherwise at the time when the kernel was asked before, which is the
-//! earliest at which it can have been. A registration that was told of, and still has what it had, has the place of that call.
+//! *The order.* What goes by a ring has a time, and what a process does by the kernel on a connection has one where we
+//! can know of it: on a connection with a stream it stands beside the ring's, on another one in the memory that its
+//! process shares with ours (`Streams::note_by_kernel`). (By a ring only where a set of the receiver's has it: others
+//! pay for no clock.) All these times are taken before the event can be seen, by one clock, so their order is that in
+//! which things happened. What counts is the first event that was not told of yet. By the kernel's word alone it is not
+//! known which one that is: of one whose sender has not come back the bytes may be there already, and have been
+//! received. So its position stands beside its time, and what was received up to there is not the next one. Of what has
+//! no time (others' connections, pipes, listeners) nobody who shares rings with us has done it, but by a message to
+//! somebody else. It is put where the kernel has it behind others, and otherwise at the time when the kernel was asked
+//! before, which is the earliest at which it can have been. A registration that was told of, and still has what it had,
+//! has the place of that call.
 //!
-//! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or with none of
-//! ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and the end of what was
-//! shown to a rendezvous that is stopped, and is open there still. More than [`MOST`] of the rings are told
-//! of in turn, more of the kernel's behind all others, and the times of datagrams, of room and of sets inside are not known.
+//! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or with
+//! none of ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and the end
+//! of what was shown to a rendezvous that is stopped, and is open there still. More than [`MOST`] of the rings are told
+//! of in turn, more of the kernel's behind all others, and the times of datagrams, of room and of sets inside are not
+//! known.
 
 use std::ffi::c_int;
 
@@ -92,8 +94,8 @@ pub fn gather(inner: &mut EpollInner, epfd: c_int) -> usize {
     found
 }
 
-/// Tells of what `gather` has found last, `rings` members, and of `seen` events in `out` as the kernel has given them; how
-/// many are told, and how many of them are the kernel's.
+/// Tells of what `gather` has found last, `rings` members, and of `seen` events in `out` as the kernel has given them;
+/// how many are told, and how many of them are the kernel's.
 pub fn tell(
     inner: &mut EpollInner,
     epfd: c_int,
@@ -156,8 +158,8 @@ fn tell_by_time(
     used
 }
 
-/// An event of the kernel as the program shall see it, and its time, which is `last`, that of the one before it, at least.
-/// What its ring has beside it, if that is among the `rings` that were found, is taken here.
+/// An event of the kernel as the program shall see it, and its time, which is `last`, that of the one before it, at
+/// least. What its ring has beside it, if that is among the `rings` that were found, is taken here.
 fn translate(
     inner: &mut EpollInner,
     epfd: c_int,
@@ -190,8 +192,8 @@ fn is_found(inner: &EpollInner, fd: c_int, rings: usize) -> bool {
     inner.found[..rings].iter().any(|found| found.fd == fd)
 }
 
-/// When the first event of this registration happened that was not told of; `None` where nobody has said so. `since`: at that
-/// time the kernel had none.
+/// When the first event of this registration happened that was not told of; `None` where nobody has said so. `since`:
+/// at that time the kernel had none.
 fn time_of(inner: &mut EpollInner, fd: c_int, since: u64) -> Option<u64> {
     let place = inner.registered(fd)?;
     if place.queued {
@@ -203,8 +205,8 @@ fn time_of(inner: &mut EpollInner, fd: c_int, since: u64) -> Option<u64> {
     let by_ring = || {
         match held.stream().first_event_after(place.told_event) {
             FirstUntold::At(time) => Some(time),
-            // It was counted when it could not be seen yet, and has the time of the last that was counted. Or it was told of, and
-            // is there still: the others that were told of with it may have that time, too.
+            // It was counted when it could not be seen yet, and has the time of the last that was counted. Or it was
+            // told of, and is there still: the others that were told of with it may have that time, too.
             FirstUntold::None if place.told_at > since => {
                 Some(place.told_at.max(held.stream().time_of_event(place.told_event)))
             }
@@ -249,14 +251,15 @@ fn note_told(inner: &mut EpollInner, fd: c_int, asked: AskedTimes) {
     }
 }
 
-/// A look has found nothing of the events up to the one that was counted last before it: the next is the first one. That one
-/// may only not be seen yet: then its time is known.
+/// A look has found nothing of the events up to the one that was counted last before it: the next is the first one.
+/// That one may only not be seen yet: then its time is known.
 pub fn note_nothing(place: &mut Registration, stream: &Stream, counted: u32) {
     (place.told_event, place.told_at, place.queued) = (counted, stream.time_of_event(counted), false);
     stream.note_told(counted);
 }
 
-/// It is attached from now on. What its other end has done since it was attached itself may have been told of, by the kernel.
+/// It is attached from now on. What its other end has done since it was attached itself may have been told of, by the
+/// kernel.
 pub fn note_attached(place: &mut Registration, stream: &Stream) {
     stream.ask_for_order();
     place.told_event = 0;

@@ -74,8 +74,8 @@ pub struct EpollInner {
     pub asked_at: u64,
     /// How many of the members are sets.
     pub nested: usize,
-    /// How many of them have their bytes come by the lane, and the lane's descriptor while it stands in the kernel's set
-    /// for them; 0 for none.
+    /// How many of them have their bytes come by the lane, and the lane's descriptor while it stands in the kernel's
+    /// set for them; 0 for none.
     pub far: usize,
     pub lane: c_int,
     /// Another number in every life of the set.
@@ -299,7 +299,8 @@ impl EpollInner {
         self.place(fd).filter(|registration| registration.present)
     }
 
-    /// Whether the kernel's word for `fd` is about something that we know nothing of: another process has registered it.
+    /// Whether the kernel's word for `fd` is about something that we know nothing of: another process has registered
+    /// it.
     pub fn is_nobody(&mut self, fd: c_int) -> bool {
         self.place(fd).is_none_or(|registration| !registration.present && !registration.lingers)
     }

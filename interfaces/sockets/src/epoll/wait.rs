@@ -140,8 +140,8 @@ impl SeenByKernel {
     const NOTHING: Self = Self { events: 0, strange: false, rang: false };
 }
 
-/// Asks the kernel and looks at the rings, `rings` of which were found to have something, until nothing can be missing of
-/// what happened before; and tells of it all. (See `order`.)
+/// Asks the kernel and looks at the rings, `rings` of which were found to have something, until nothing can be missing
+/// of what happened before; and tells of it all. (See `order`.)
 fn complete(
     epfd: c_int,
     index: u32,
@@ -201,7 +201,8 @@ fn room_of_kernel(index: u32, all: usize, rings: usize) -> usize {
     }
 }
 
-/// The same beside so many of the rings. What the kernel gives must be told of, so they have the half of a short answer.
+/// The same beside so many of the rings. What the kernel gives must be told of, so they have the half of a short
+/// answer.
 fn room_beside(all: usize, rings: usize) -> usize {
     all - rings.min(all / 2)
 }

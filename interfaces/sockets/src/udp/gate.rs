@@ -1,7 +1,7 @@
 //! When rings may be used: the gates of a socket are open while somebody looks, and closed before anybody sleeps.
 //!
-//! Who sleeps counts himself first and then looks whether the gates are open; who opens says so first and then looks who
-//! sleeps. One of them sees the other. Gates themselves change under the lock.
+//! Who sleeps counts himself first and then looks whether the gates are open; who opens says so first and then looks
+//! who sleeps. One of them sees the other. Gates themselves change under the lock.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -74,8 +74,8 @@ fn attached(socket: &UserSocket) -> impl Iterator<Item = &Pairing> {
 /// The first datagram of this peer has come by the kernel: from now on its gate is open whenever the others are.
 #[cold]
 pub fn heard(held: &SocketHold, pairing: &Pairing) {
-    // Said before the look: who attaches, or opens the gates, says so first and then looks whether it was heard. One of us
-    // sees the other.
+    // Said before the look: who attaches, or opens the gates, says so first and then looks whether it was heard. One of
+    // us sees the other.
     pairing.heard.store(1, Ordering::SeqCst);
     let is_open = || held.open.load(Ordering::SeqCst) != 0 && pairing.state.load(Ordering::SeqCst) == ATTACHED;
     if !is_open() {
@@ -175,8 +175,8 @@ fn settle(socket: &UserSocket) {
     }
 }
 
-/// The socket is the kernel's from now on: somebody will use it who does not look at rings, or it asks for what only the
-/// kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
+/// The socket is the kernel's from now on: somebody will use it who does not look at rings, or it asks for what only
+/// the kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
 pub fn withdraw(fd: c_int, cause: impl Into<KernelReason>) -> bool {
     let Some(held) = socket::hold(fd) else { return false };
     let cause = cause.into();
@@ -244,8 +244,8 @@ pub fn withdraw_all(reason: Reason) {
     }
 }
 
-/// The process ends, or becomes another program: nobody looks at its rings from now on, and those who send learn it from
-/// the kernel. Not a child that was made without a word to us: what it seems to hold is its parent's.
+/// The process ends, or becomes another program: nobody looks at its rings from now on, and those who send learn it
+/// from the kernel. Not a child that was made without a word to us: what it seems to hold is its parent's.
 pub fn leave() {
     if !crate::life::is_known_process() {
         return;

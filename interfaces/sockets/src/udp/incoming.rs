@@ -256,8 +256,8 @@ fn kernel_has(fd: c_int) -> bool {
     raw::poll_one(fd, libc::POLLIN) & libc::POLLIN != 0
 }
 
-/// Whether the kernel has a datagram of somebody who has nothing in a ring: what lies there unmarked was sent before. An
-/// error that was due is told once, here.
+/// Whether the kernel has a datagram of somebody who has nothing in a ring: what lies there unmarked was sent before.
+/// An error that was due is told once, here.
 #[cold]
 fn kernel_may_be_first(held: &SocketHold, fd: c_int) -> Result<bool, raw::Errno> {
     let _errno = raw::KeepErrno::new();

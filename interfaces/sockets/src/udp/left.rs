@@ -1,11 +1,11 @@
-//! What lay unread in the rings of a socket when its process forked: parent and child hold it both, and each datagram is
-//! taken by the first of them that receives.
+//! What lay unread in the rings of a socket when its process forked: parent and child hold it both, and each datagram
+//! is taken by the first of them that receives.
 //!
-//! The memory is shared by those who come from the fork, written before it, and never afterwards but for the place of the
-//! next datagram. Whoever moves that place on has taken it.
+//! The memory is shared by those who come from the fork, written before it, and never afterwards but for the place of
+//! the next datagram. Whoever moves that place on has taken it.
 //!
-//! What comes after the fork comes by the kernel, so all that is here is older. What the kernel had before, and is to be
-//! received before something in a ring, therefore lies here, too, before that.
+//! What comes after the fork comes by the kernel, so all that is here is older. What the kernel had before, and is to
+//! be received before something in a ring, therefore lies here, too, before that.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -110,9 +110,10 @@ impl Filling {
         self.at += place_of(length);
     }
 
-    /// Moves here what the kernel has, `most` datagrams. It ends where one comes from an address that cannot stand here, or
-    /// with more than bytes, or an error is due: those are the program's to receive, and come a little late. Where another
-    /// thread takes what was looked at, the next one is received unseen, and kept whatever it comes with: nobody else has it.
+    /// Moves here what the kernel has, `most` datagrams. It ends where one comes from an address that cannot stand
+    /// here, or with more than bytes, or an error is due: those are the program's to receive, and come a little late.
+    /// Where another thread takes what was looked at, the next one is received unseen, and kept whatever it comes with:
+    /// nobody else has it.
     fn take_from_kernel(&mut self, socket: &UserSocket, fd: c_int, most: usize) {
         let _errno = raw::KeepErrno::new();
         for _ in 0..most {
@@ -179,8 +180,8 @@ fn receive(fd: c_int, into: &mut [u8], flags: c_int) -> Option<ReceivedElsewhere
     }
 }
 
-/// Before a fork, when nothing more comes into the rings: what is there lies in shared memory from now on. Without memory
-/// it stays in the rings, for the parent.
+/// Before a fork, when nothing more comes into the rings: what is there lies in shared memory from now on. Without
+/// memory it stays in the rings, for the parent.
 pub fn keep(socket: &UserSocket, fd: c_int) {
     if !socket.waiting() || !socket.left.is_empty() {
         return;

@@ -1,12 +1,13 @@
-//! UDP between preloaded processes: datagrams go by a ring while their receiver looks at it, and by the kernel otherwise.
+//! UDP between preloaded processes: datagrams go by a ring while their receiver looks at it, and by the kernel
+//! otherwise.
 //!
 //! The kernel's socket stays, and is what wakes people. A receiver that may sleep closes the gates of its socket first;
-//! senders then send by the kernel, so that every sleep is the program's own call, with the kernel's time limits, errors
-//! and signals, and whoever waits in a set, a list or a call of his own is woken.
+//! senders then send by the kernel, so that every sleep is the program's own call, with the kernel's time limits,
+//! errors and signals, and whoever waits in a set, a list or a call of his own is woken.
 //!
-//! - `socket`: one record per socket, with its peers; `pairs`: counted, offered, attached, retired;
-//!   `gate`: opening, resting, leaving; `left`: unread at a fork; `incoming`, `outgoing`: the calls; `names`: addresses;
-//!   `calls`: what C asks for.
+//! - `socket`: one record per socket, with its peers; `pairs`: counted, offered, attached, retired; `gate`: opening,
+//!   resting, leaving; `left`: unread at a fork; `incoming`, `outgoing`: the calls; `names`: addresses; `calls`: what C
+//!   asks for.
 //!
 //! Invariants:
 //! - The gates of a socket are open only while no thread of the process sleeps on it, or is about to.

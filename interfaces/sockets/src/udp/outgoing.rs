@@ -149,8 +149,8 @@ fn stands_still(held: &SocketHold, fd: c_int, pairing: &Pairing, channel: &Datag
     before == taken
 }
 
-/// Before a sleep: what a peer that has died before it read it would have been told to us as an error. The kernel says so
-/// when it gets it.
+/// Before a sleep: what a peer that has died before it read it would have been told to us as an error. The kernel says
+/// so when it gets it.
 pub fn send_again_what_the_dead_left(held: &SocketHold, fd: c_int) {
     for pairing in held.known() {
         let Some(channel) = pairing.channel() else { continue };

@@ -1,5 +1,5 @@
-//! libtcgmsg8: the Fortran names of TCGMSG for programs whose INTEGER has eight bytes (`-fdefault-integer-8`). Linked before
-//! libtcgmsg, which does the work under names of its own.
+//! libtcgmsg8: the Fortran names of TCGMSG for programs whose INTEGER has eight bytes (`-fdefault-integer-8`). Linked
+//! before libtcgmsg, which does the work under names of its own.
 //!
 //! Test: `tests/tests/tcgmsg.rs`.
 

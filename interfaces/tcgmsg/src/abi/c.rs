@@ -72,8 +72,8 @@ pub unsafe extern "C" fn tcg_snd(kind: c_long, buf: *mut c_void, lenbuf: c_long,
 }
 
 /// # Safety
-/// `buf` has room for `lenbuf` bytes, and is not touched until `tcg_waitcom` if `sync` is 0; the others are null or places
-/// for a number.
+/// `buf` has room for `lenbuf` bytes, and is not touched until `tcg_waitcom` if `sync` is 0; the others are null or
+/// places for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tcg_rcv(
     kind: c_long,

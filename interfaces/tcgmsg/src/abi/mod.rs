@@ -1,8 +1,8 @@
 //! What programs call. Arguments become Rust values here, and nothing else happens here.
 //!
 //! - `c`: `tcgmsg.h`.
-//! - `fortran`: the lower case names with an underscore, for an INTEGER of four bytes, and `tcgmsg8_*` for one of eight, which
-//!   are also what the upper case macros of `sndrcv.h` mean.
+//! - `fortran`: the lower case names with an underscore, for an INTEGER of four bytes, and `tcgmsg8_*` for one of
+//!   eight, which are also what the upper case macros of `sndrcv.h` mean.
 
 /// Functions without arguments.
 macro_rules! without_arguments {

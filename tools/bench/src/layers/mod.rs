@@ -1,7 +1,8 @@
 //! `weft bench layers`: what each layer adds to the one below it, by ping-pong and by pairwise exchange, by turns.
 //!
 //! The layers of the fabric are timed in a process of our own ([`pair`]), sockets by `c/sockbench.c`, MPI by
-//! `c/mpibench.c`, the other interfaces by `c/interfacebench.c`. All move messages that carry their number and check them.
+//! `c/mpibench.c`, the other interfaces by `c/interfacebench.c`. All move messages that carry their number and check
+//! them.
 
 mod pair;
 mod report;
@@ -13,7 +14,8 @@ pub use pair::{Distance, PairArgs, bind_to, run as run_pair, run_distance};
 use crate::output::TablesTo;
 use rows::{LayerSizes, Row};
 
-/// The layers one above the other: raw channel, port, socket, MPI and the other interfaces, beside the kernel's sockets.
+/// The layers one above the other: raw channel, port, socket, MPI and the other interfaces, beside the kernel's
+/// sockets.
 ///
 /// Ping-pong: half of the time there and back. Pairwise exchange: both processes send, then both receive; the time of
 /// one exchange, and the bytes of both messages in it. A socket to itself has both ends in one process. Every figure

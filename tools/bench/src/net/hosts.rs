@@ -1,4 +1,5 @@
-//! Hosts for a run: two network namespaces joined by one cable, a core each; or more of them, with cables into one bridge.
+//! Hosts for a run: two network namespaces joined by one cable, a core each; or more of them, with cables into one
+//! bridge.
 //!
 //! They go with a guard process that deletes them when its standard input ends, so also when we are killed. Jobs are
 //! started there by a launch script, which serves Weft's launcher and MPICH's.
@@ -124,7 +125,8 @@ impl BenchHosts {
         ask_end(&self.name(at), INTERFACE)
     }
 
-    /// Attaches the filter that the device xdp uses to both ends of the cable, in this mode, until the value is dropped.
+    /// Attaches the filter that the device xdp uses to both ends of the cable, in this mode, until the value is
+    /// dropped.
     ///
     /// # Errors
     /// Why it cannot be attached.
@@ -232,7 +234,8 @@ fn last_words(child: &mut Child) -> String {
 /// A cable, as far as some of its ends say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cable {
-    /// Bytes, at the ends that were asked. What a lane sends by a tap device is counted where it arrives, and nowhere else.
+    /// Bytes, at the ends that were asked. What a lane sends by a tap device is counted where it arrives, and nowhere
+    /// else.
     pub received: u64,
     pub has_program: bool,
     /// In the driver.

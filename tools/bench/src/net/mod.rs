@@ -1,11 +1,12 @@
 //! `weft bench net`: MPI between two hosts, beside MPICH and kernel TCP on the same cable, by turns.
 //!
-//! The hosts are network namespaces ([`hosts`]), which the run makes and deletes, with one cable between them and a core
-//! each. An XDP filter on that cable costs everybody's TCP something, and one in the driver its segmentation offload. So there
-//! are three tables, one for each of these states and one for the bare cable, and libraries are compared inside a table only.
+//! The hosts are network namespaces ([`hosts`]), which the run makes and deletes, with one cable between them and a
+//! core each. An XDP filter on that cable costs everybody's TCP something, and one in the driver its segmentation
+//! offload. So there are three tables, one for each of these states and one for the bare cable, and libraries are
+//! compared inside a table only.
 //!
-//! With `--hosts N` they are more, with cables into one bridge, and what is measured are communication kernels among all
-//! of them and what lies between every two (`report/matrix.rs`).
+//! With `--hosts N` they are more, with cables into one bridge, and what is measured are communication kernels among
+//! all of them and what lies between every two (`report/matrix.rs`).
 //!
 //! What must hold: a figure counts only if its bytes have crossed the cable ([`run`]); nobody is measured with a filter
 //! attached that others have not; whatever ends a run, the namespaces go with it.
@@ -26,8 +27,9 @@ pub use ways::launch_between;
 ///
 /// The hosts are network namespaces, which the run makes and deletes: it needs root and iproute2. Everybody is measured
 /// three times: on the bare cable, with the filter attached to both ends that Weft's device xdp needs, and with that
-/// attached in the driver, as a native XDP program, which takes segmentation offload from TCP. Samples are told apart by the cache line between the two cores, as `weft bench`
-/// does. MPICH is installed as there, and measured in both of its ways over TCP, libfabric and UCX.
+/// attached in the driver, as a native XDP program, which takes segmentation offload from TCP. Samples are told apart
+/// by the cache line between the two cores, as `weft bench` does. MPICH is installed as there, and measured in both of
+/// its ways over TCP, libfabric and UCX.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NetArgs {
     /// Short run for a first look: 0.1 s per line, 3 turns

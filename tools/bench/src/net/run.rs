@@ -40,7 +40,8 @@ const HEAT: [(&str, &str); 15] = [
 const HEAT_STEPS: f64 = 400.0;
 /// Bytes of half its largest plate, which crosses the cable whenever the plate is gathered.
 const HALF_PLATE: u64 = 1024 * 512 * 8;
-/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than this.
+/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than
+/// this.
 const LONG: Duration = Duration::from_secs(360);
 /// The kernel detaches the filter of a job that has ended when it gets to it.
 const PATIENCE: Duration = Duration::from_secs(5);

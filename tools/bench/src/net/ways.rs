@@ -41,7 +41,8 @@ impl NetWay {
         }
     }
 
-    /// Whether its job, or its rendezvous, attaches the filter itself, and fails or falls back where another one is attached.
+    /// Whether its job, or its rendezvous, attaches the filter itself, and fails or falls back where another one is
+    /// attached.
     pub fn attaches(self) -> bool {
         matches!(self, NetWay::WeftXdp | NetWay::WeftAll | NetWay::WeftAllEncrypted | NetWay::WeftSockLane)
     }

@@ -1,7 +1,7 @@
 //! `weft bench sock`: sockets with the library preloaded, kernel TCP, kernel TCP polled, and Unix sockets, by turns.
 //!
-//! Pairs of processes are one C program (`c/sockbench.c`), which also keeps servers beside their clients. Every job runs
-//! to its end under [`crate::process::run`], which leaves nothing behind.
+//! Pairs of processes are one C program (`c/sockbench.c`), which also keeps servers beside their clients. Every job
+//! runs to its end under [`crate::process::run`], which leaves nothing behind.
 
 mod lines;
 mod report;

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 const SOURCE: &str = include_str!("../../c/sockbench.c");
 const HEADER: &str = include_str!("../../c/sockbench.h");
 
-/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than this.
+/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than
+/// this.
 const LONG: Duration = Duration::from_secs(600);
 /// A piece of a turn is no shorter, if the turn is not: TCP must have found its pace.
 const SHORTEST_S: f64 = 0.1;

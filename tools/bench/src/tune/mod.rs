@@ -1,6 +1,6 @@
-//! `weft tune`: what this machine is good at. Pairs of ranks send messages of several lengths each way that there is, by
-//! turns; of the turns the shortest time counts, since whatever disturbs adds to it. From the times follows what is best
-//! ([`Best::of`]).
+//! `weft tune`: what this machine is good at. Pairs of ranks send messages of several lengths each way that there is,
+//! by turns; of the turns the shortest time counts, since whatever disturbs adds to it. From the times follows what is
+//! best ([`Best::of`]).
 
 mod pair;
 

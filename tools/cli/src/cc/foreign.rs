@@ -1,5 +1,5 @@
-//! Signs that the user's flags bring in another MPI library. Two of them in one process do not work: the first one found
-//! gets all calls.
+//! Signs that the user's flags bring in another MPI library. Two of them in one process do not work: the first one
+//! found gets all calls.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

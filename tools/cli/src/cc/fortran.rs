@@ -1,7 +1,8 @@
 //! The modules of Fortran, which belong to one version of one compiler.
 //!
-//! They are made of the installed source when a compiler asks first, beside that source, or in the user's cache where the
-//! installation cannot be written to, or else in a folder for temporary files that is the user's alone. Nothing has to be linked for them: the source holds interfaces only.
+//! They are made of the installed source when a compiler asks first, beside that source, or in the user's cache where
+//! the installation cannot be written to, or else in a folder for temporary files that is the user's alone. Nothing has
+//! to be linked for them: the source holds interfaces only.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -72,8 +73,8 @@ fn own_user() -> Result<u32> {
     Ok(fs::metadata("/proc/self").context("cannot find out who this user is")?.uid())
 }
 
-/// A folder in one for temporary files that is the user's alone: a compiler would believe what others put there. It is made
-/// if need be.
+/// A folder in one for temporary files that is the user's alone: a compiler would believe what others put there. It is
+/// made if need be.
 fn private_folder(temporary: &Path, user: u32) -> Result<PathBuf> {
     let folder = temporary.join(format!("weft-fortran-{user}"));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -127,8 +128,8 @@ fn cache() -> Option<PathBuf> {
     cache_in(folder("XDG_CACHE_HOME"), folder("HOME"))
 }
 
-/// A relative path is not looked at, as the XDG base directory specification says: it is another folder for every folder
-/// that a compiler is called in.
+/// A relative path is not looked at, as the XDG base directory specification says: it is another folder for every
+/// folder that a compiler is called in.
 fn cache_in(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();
     let cache = cache.filter(absolute).or_else(|| Some(home.filter(absolute)?.join(".cache")))?;
@@ -142,8 +143,8 @@ fn fresh_name(place: &Path) -> PathBuf {
     name.into()
 }
 
-/// Makes the modules beside their place and renames them there, so that whoever finds one finds all of it. A folder that is
-/// there and has lost some gets all of them again, one by one: somebody may be reading them.
+/// Makes the modules beside their place and renames them there, so that whoever finds one finds all of it. A folder
+/// that is there and has lost some gets all of them again, one by one: somebody may be reading them.
 fn make(place: &Path, source: &FortranSource, compiler: &[OsString]) -> Result<()> {
     let fresh = fresh_name(place);
     fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;

@@ -188,9 +188,9 @@ impl Flags {
         flags
     }
 
-    /// The library with the conversions of statuses that `mpi.h` declares beside the ABI, for programs of C that call one, and no
-    /// others: it is not there where another library of the ABI is. What is answered to build systems leaves it out, because those
-    /// take such a line to pieces.
+    /// The library with the conversions of statuses that `mpi.h` declares beside the ABI, for programs of C that call
+    /// one, and no others: it is not there where another library of the ABI is. What is answered to build systems
+    /// leaves it out, because those take such a line to pieces.
     fn conversions(&self) -> Vec<OsString> {
         match (self.language, self.abi) {
             (Language::C | Language::Cxx, TargetAbi::Standard) => {

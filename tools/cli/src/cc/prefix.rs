@@ -8,8 +8,8 @@ const LIBRARY: &str = "lib/libmpi_abi.so";
 
 /// The directory over `bin`, `lib` and `include`.
 ///
-/// It is found from where this command itself lies, so an installation can be moved as a whole. A command that cargo has
-/// just built (`target/debug/weft`) uses the tree beside it (`target/weft`).
+/// It is found from where this command itself lies, so an installation can be moved as a whole. A command that cargo
+/// has just built (`target/debug/weft`) uses the tree beside it (`target/weft`).
 ///
 /// # Errors
 /// There is no library in any of these places.

@@ -92,8 +92,8 @@ pub fn edit() -> Result<i32, Slips> {
 /// It cannot be written, or the file is not what it was before.
 pub fn replace(path: &Path, before: &str, text: &str) -> Result<Cluster, Slips> {
     let failed = |error: io::Error| slip(format!("'{}': {error}", path.display()));
-    // Nobody else compares and writes meanwhile, where the file system can lock folders. An editor that is open for hours
-    // keeps nobody out.
+    // Nobody else compares and writes meanwhile, where the file system can lock folders. An editor that is open for
+    // hours keeps nobody out.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::File::open(folder).map_err(failed)?;
     let _ = folder.lock();

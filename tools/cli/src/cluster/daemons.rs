@@ -175,7 +175,8 @@ pub fn unit() -> Result<i32, Slips> {
     Ok(0)
 }
 
-/// What systemd needs to listen for the daemon of this host, which is root's. Its own name for what is in no file system begins with `@`.
+/// What systemd needs to listen for the daemon of this host, which is root's. Its own name for what is in no file
+/// system begins with `@`.
 pub fn socket_unit() -> Result<i32, Slips> {
     println!(
         "# /etc/systemd/system/weftd.socket; then: systemctl enable --now weftd.socket\n\

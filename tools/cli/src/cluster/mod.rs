@@ -53,7 +53,8 @@ pub enum ClusterCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change the file in your editor (VISUAL, EDITOR, else vi). What has mistakes is not taken; the last version is kept.
+    /// Change the file in your editor (VISUAL, EDITOR, else vi). What has mistakes is not taken; the last version is
+    /// kept.
     Edit,
     /// Keep hosts or slots of a partition for some users for a while, or show what is reserved.
     Reserve(reserve::ReserveArguments),

@@ -45,8 +45,8 @@ pub fn read_file(option: &str, file: &str) -> Result<ListedHosts, Slip> {
     }
 }
 
-/// The host of a line, as `NAME` or `NAME:SLOTS`; none in an empty one. What other launchers have besides, and Weft needs
-/// not, is left out.
+/// The host of a line, as `NAME` or `NAME:SLOTS`; none in an empty one. What other launchers have besides, and Weft
+/// needs not, is left out.
 fn host_of(line: &str) -> Result<Option<String>, Slip> {
     const NOT_NEEDED: [&str; 6] = ["max_slots", "max-slots", "ifname", "username", "user", "port"];
     let line = line.split('#').next().unwrap_or_default().split('=').map(str::trim).collect::<Vec<_>>().join("=");
@@ -83,8 +83,8 @@ impl ListedHosts {
         }
     }
 
-    /// This list behind one that the same program had before. Those of `-host` add up, as for Open MPI; of all others there
-    /// may be one, as for MPICH.
+    /// This list behind one that the same program had before. Those of `-host` add up, as for Open MPI; of all others
+    /// there may be one, as for MPICH.
     pub fn behind(self, before: Option<Self>) -> Result<Self, Slip> {
         let Some(mut before) = before else { return Ok(self) };
         let adds_up = |listed: &Self| ["-H", "-host", "--H", "--host"].contains(&listed.option.as_str());
@@ -150,8 +150,8 @@ fn allocated(draft: &Draft) -> Result<Option<(ListedHosts, Launch)>, Slip> {
     Ok(Some((ListedHosts { hosts: found.hosts, counted: true, option }, launch)))
 }
 
-/// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's; where
-/// none has one, on what a batch system has given.
+/// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's;
+/// where none has one, on what a batch system has given.
 pub fn of(draft: &Draft) -> Result<Option<LaunchHosts>, Slip> {
     let (first, launch) = match draft.parts.iter().find_map(|part| part.hosts.clone()) {
         Some(first) => (first, launch_of_environment().map_err(|errors| errors.join("; "))?),

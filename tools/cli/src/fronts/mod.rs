@@ -1,5 +1,5 @@
-//! The command lines of other launchers: `mpiexec` and `mpirun` as of Open MPI, MPICH and Intel MPI, `srun`, and TCGMSG's
-//! `parallel`.
+//! The command lines of other launchers: `mpiexec` and `mpirun` as of Open MPI, MPICH and Intel MPI, `srun`, and
+//! TCGMSG's `parallel`.
 //!
 //! Each front is a table of options ([`options`]) and a reader that says in a [`draft::Draft`] what they come to. What
 //! has no meaning here is accepted and ignored; a line with the reason is a note, which is printed where `-v` is given.

@@ -320,8 +320,8 @@ fn write_output(draft: &mut Draft, option: &str, list: &str) {
     }
 }
 
-/// With the rank in it a pattern is a file for each rank, which its host writes. Another one is a file for all, which the
-/// launcher writes; both streams may share it.
+/// With the rank in it a pattern is a file for each rank, which its host writes. Another one is a file for all, which
+/// the launcher writes; both streams may share it.
 fn open_patterns(draft: &mut Draft) -> Result<(), Slip> {
     let patterns = std::mem::take(&mut draft.patterns).map(|given| given.filter(|_| draft.text.is_none()));
     let same = matches!(&patterns, [Some((_, out)), Some((_, err))] if out == err);

@@ -1,8 +1,9 @@
-//! `parallel`: TCGMSG's launcher. A PROCGRP file says who runs what, where; the rest of the command line goes to all programs.
+//! `parallel`: TCGMSG's launcher. A PROCGRP file says who runs what, where; the rest of the command line goes to all
+//! programs.
 //!
-//! A line is `USER HOST PROCESSES PROGRAM DIRECTORY`. The file is, as with TCGMSG, the first of: the first argument with
-//! `.p` behind it, the same under `pdir` in the home directory, what `PROCGRP` names, and `PROCGRP` here. Other programs
-//! have the same name (GNU parallel): where there is no such file, the next one in `PATH` is meant.
+//! A line is `USER HOST PROCESSES PROGRAM DIRECTORY`. The file is, as with TCGMSG, the first of: the first argument
+//! with `.p` behind it, the same under `pdir` in the home directory, what `PROCGRP` names, and `PROCGRP` here. Other
+//! programs have the same name (GNU parallel): where there is no such file, the next one in `PATH` is meant.
 
 use super::mpiexec;
 use crate::EXIT_USAGE;

@@ -22,7 +22,8 @@ const INTERFACES: [(&str, &str, &str); 11] = [
 const ALONE_OR_NOT: &str = "start it by weft env PROGRAM, or several as a job by weft run -n N PROGRAM";
 const PVM: &str = "start it by weft env PROGRAM, from weft pvm, or several as a job by weft run -n N PROGRAM";
 
-/// Says of each program what it was built for, and whether it runs under `weft run`; the exit code is 1 if one does not.
+/// Says of each program what it was built for, and whether it runs under `weft run`; the exit code is 1 if one does
+/// not.
 pub fn programs(paths: &[PathBuf]) -> i32 {
     let answers = paths.iter().map(|path| program(path));
     answers.fold(0, |code, (line, runs)| {

@@ -6,9 +6,10 @@ use std::process::Command;
 use weft_pvm_machine::daemon::{DIRECTORY_VARIABLE, PATH_VARIABLE};
 use weft_pvm_machine::door::MACHINE_VARIABLE;
 
-/// The command that starts the daemon of another host, which is named as in a hostfile: a name, and options behind it. What
-/// they mean is in the manual of PVM's daemon: `lo=` the user there, `ip=` another name for the way there, `dx=` the program
-/// that is `weft` there, `ep=` where programs are, `wd=` the folder that tasks begin in. The others are not needed here.
+/// The command that starts the daemon of another host, which is named as in a hostfile: a name, and options behind it.
+/// What they mean is in the manual of PVM's daemon: `lo=` the user there, `ip=` another name for the way there, `dx=`
+/// the program that is `weft` there, `ep=` where programs are, `wd=` the folder that tasks begin in. The others are not
+/// needed here.
 ///
 /// # Errors
 /// The launch command is none, or the host would be an option of it.

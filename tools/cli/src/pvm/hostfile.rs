@@ -1,8 +1,8 @@
 //! Hostfiles of PVM: a host a line, with options behind it.
 
-/// The hosts of a hostfile, each as [`super::far::command`] takes it. `#` begins a comment, a backslash at the end goes on
-/// in the next line, `*` stands before options for the hosts that follow, and `&` before a host that is not to be added
-/// now.
+/// The hosts of a hostfile, each as [`super::far::command`] takes it. `#` begins a comment, a backslash at the end goes
+/// on in the next line, `*` stands before options for the hosts that follow, and `&` before a host that is not to be
+/// added now.
 ///
 /// # Errors
 /// A line has an option that hosts do not have.

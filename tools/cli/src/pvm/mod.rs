@@ -17,7 +17,8 @@ that calls PVM starts a machine, and it ends with the last one. One that a conso
 
 #[derive(clap::Args, Clone)]
 pub struct MachineArguments {
-    /// Hosts to begin with, a line each: a name, and behind it lo=USER, ip=ADDRESS, dx=WEFT, ep=PATH, wd=FOLDER, sp=SPEED.
+    /// Hosts to begin with, a line each: a name, and behind it lo=USER, ip=ADDRESS, dx=WEFT, ep=PATH, wd=FOLDER,
+    /// sp=SPEED.
     #[arg(value_name = "HOSTFILE")]
     hosts: Option<std::path::PathBuf>,
     /// Start the daemon in the background, and return when it answers.

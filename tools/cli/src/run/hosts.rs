@@ -44,8 +44,8 @@ pub struct HostArguments {
     #[arg(long, value_name = "COMMAND")]
     launch: Option<Launch>,
 
-    /// Copy this Weft, program and libraries, to hosts that do not have it in the same build, into the cache directory of
-    /// the user there; what was copied is told
+    /// Copy this Weft, program and libraries, to hosts that do not have it in the same build, into the cache directory
+    /// of the user there; what was copied is told
     #[arg(long)]
     stage: bool,
 

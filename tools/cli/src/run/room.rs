@@ -14,7 +14,8 @@ use weft_wire::settings::Settings;
 /// The daemon's executable, beside ours.
 const DAEMON: &str = "weftd";
 
-/// How long a host may take that a daemon has found alive, where nobody says it: as long as its ranks would not be given up.
+/// How long a host may take that a daemon has found alive, where nobody says it: as long as its ranks would not be
+/// given up.
 const HOST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The same, from what holds for hosts that nobody knows.
@@ -110,7 +111,8 @@ impl JobRoom {
         }
     }
 
-    /// Makes a job known that needs no room; there may be nobody to know it. The job begins while the daemon writes that.
+    /// Makes a job known that needs no room; there may be nobody to know it. The job begins while the daemon writes
+    /// that.
     pub fn register(job: &Job) -> Option<Self> {
         let mut client = find(&job.front)?;
         let program = job.programs.first()?;

@@ -1,8 +1,8 @@
 //! `weft top`: the cluster on a terminal, as it is from second to second.
 //!
-//! `state` has what is chosen and what keys do, `draw` what it looks like, `text` the same once for a pipe. All three know
-//! no terminal and no daemon, and are tested without them. A thread asks the daemon, so that keys are heard while it is
-//! silent, which is when people look.
+//! `state` has what is chosen and what keys do, `draw` what it looks like, `text` the same once for a pipe. All three
+//! know no terminal and no daemon, and are tested without them. A thread asks the daemon, so that keys are heard while
+//! it is silent, which is when people look.
 
 mod draw;
 mod state;

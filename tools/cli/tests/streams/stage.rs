@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 
 /// Runs `play` in a child process in a network namespace of its own; its panic is the test's.
 pub fn alone(play: impl FnOnce()) {
-    // SAFETY: the child runs the play and ends; what it needs of other threads is nothing but the allocator, whose locks
-    // glibc restores after a fork.
+    // SAFETY: the child runs the play and ends; what it needs of other threads is nothing but the allocator, whose
+    // locks glibc restores after a fork.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork: {}", io::Error::last_os_error());
     if child == 0 {

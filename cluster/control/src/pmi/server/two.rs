@@ -1,7 +1,7 @@
 //! PMI-2, for ranks whose first line asked for it: MPI libraries that are linked with Slurm's `libpmi2`, say.
 //!
-//! A frame is six characters of length and `cmd=name;key=value;...;`. A semicolon inside a value is written twice. `thrid`
-//! names the thread that asks, and comes back with the answer.
+//! A frame is six characters of length and `cmd=name;key=value;...;`. A semicolon inside a value is written twice.
+//! `thrid` names the thread that asks, and comes back with the answer.
 //!
 //! Deliberately not there: spawning, and connecting to other jobs, which are refused.
 

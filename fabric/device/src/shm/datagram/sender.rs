@@ -91,8 +91,8 @@ impl<'a, B: RingBytes> DatagramSender<'a, B> {
         self.own.tail.store(claimed, Ordering::Relaxed);
     }
 
-    /// Calls `each` with the datagrams that the receiver has not taken, one after the other: their lengths, and a way to
-    /// read them into a place of that length. Only where the receiver reads no more. False from `each` ends it.
+    /// Calls `each` with the datagrams that the receiver has not taken, one after the other: their lengths, and a way
+    /// to read them into a place of that length. Only where the receiver reads no more. False from `each` ends it.
     pub fn unread(&mut self, mut each: impl FnMut(usize, &dyn Fn(&mut [u8])) -> bool) {
         self.refresh();
         let mut at = self.tail;

@@ -1,5 +1,5 @@
-//! Senders that have no memory for packets to a member. The receiver cannot see that by itself, and may wait for them for
-//! ever, so they tell it by a way that needs no more memory: a bit in its mailbox page, and an alert.
+//! Senders that have no memory for packets to a member. The receiver cannot see that by itself, and may wait for them
+//! for ever, so they tell it by a way that needs no more memory: a bit in its mailbox page, and an alert.
 //!
 //! ORDER: cut-off. Who is cut off sets its bit after its last packet; the receiver looks at the bits, then at the ring.
 

@@ -1,7 +1,8 @@
 //! An arena as one process of one side has it: the shared memory, the memory of the side, the memory of the process.
 //!
-//! ARENA-LIVES: references into an arena are `'static` in type. They are valid from [`Arena::open`] to [`Arena::close`],
-//! which is called only when the process holds no slot of the arena any more; whoever uses a slot holds it.
+//! ARENA-LIVES: references into an arena are `'static` in type. They are valid from [`Arena::open`] to
+//! [`Arena::close`], which is called only when the process holds no slot of the arena any more; whoever uses a slot
+//! holds it.
 
 use super::bytes::StreamRing;
 use super::lines::{KernelCounts, OwnSlot, SideListener, SlotDirection};
@@ -67,9 +68,8 @@ impl Arena {
         (self.side.load(Ordering::Relaxed) & 1) as usize
     }
 
-    /// Maps the arena `name` for one side. False when the memory is not such an arena ([`Self::was_strange`]), or there is no room
-    /// for it.
-    /// The descriptor stays the caller's.
+    /// Maps the arena `name` for one side. False when the memory is not such an arena ([`Self::was_strange`]), or there
+    /// is no room for it. The descriptor stays the caller's.
     pub fn open(&self, memory: RawFd, name: u64, side: u32) -> bool {
         let is_sealed = kernel::is_sealed(memory, BYTES);
         self.strange.store(u32::from(!is_sealed), Ordering::Relaxed);
@@ -99,7 +99,8 @@ impl Arena {
             discard(tokens, TOKEN_BYTES);
             return false;
         }
-        // Before either side can send into a ring: publishers fence, and sleepers need not interrupt them. (The locks do.)
+        // Before either side can send into a ring: publishers fence, and sleepers need not interrupt them. (The locks
+        // do.)
         self.header(header::FENCES).store(1, Ordering::SeqCst);
         let _ = kernel::register_for_barriers();
         self.claim_listener();

@@ -1,6 +1,6 @@
 //! Bells: abstract datagram sockets that sleepers wait on. Anyone who knows a bell's number can ring it, with nothing
-//! handed over; a bell that rings for nothing costs a look. The name, which others see, is only half of that number: what does
-//! not begin with the other half is dropped by the kernel, and wakes nobody.
+//! handed over; a bell that rings for nothing costs a look. The name, which others see, is only half of that number:
+//! what does not begin with the other half is dropped by the kernel, and wakes nobody.
 
 use crate::kernel::{self, Abstract};
 use std::io;
@@ -48,9 +48,9 @@ fn all_kept() -> impl Iterator<Item = &'static KeptDescriptor> {
     of_bells.chain([&RINGER])
 }
 
-/// The lowest descriptor of ours from `first` to `last`. What is ours no call of the program closes: between our look at a
-/// number and the kernel's call on it the number would become a file of the program's. Compared at every call: what the
-/// program has put there unseen is its own to close.
+/// The lowest descriptor of ours from `first` to `last`. What is ours no call of the program closes: between our look
+/// at a number and the kernel's call on it the number would become a file of the program's. Compared at every call:
+/// what the program has put there unseen is its own to close.
 pub fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
     let (low, high) = (LOWEST.load(Ordering::Relaxed).max(first), HIGHEST.load(Ordering::Relaxed).min(last));
     if low > high {
@@ -60,8 +60,8 @@ pub fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
     all_kept().filter(within).filter_map(KeptDescriptor::compare).min()
 }
 
-/// The program is about to put another file in the place of `descriptor`, which it may: that is ours no more, and nobody
-/// is in the middle of a call on it when this returns.
+/// The program is about to put another file in the place of `descriptor`, which it may: that is ours no more, and
+/// nobody is in the middle of a call on it when this returns.
 pub fn give_up(descriptor: RawFd) {
     for kept in all_kept().filter(|kept| kept.descriptor.load(Ordering::Relaxed) == descriptor) {
         // ORDER: bell-lost
@@ -87,8 +87,8 @@ fn closings() -> u64 {
     1 + u64::from(CLOSINGS.load(Ordering::SeqCst))
 }
 
-/// A descriptor of ours that a program may have closed behind our back: recognised by its cookie, which is compared again
-/// after everything that may have been its end.
+/// A descriptor of ours that a program may have closed behind our back: recognised by its cookie, which is compared
+/// again after everything that may have been its end.
 struct KeptDescriptor {
     descriptor: AtomicI32,
     cookie: AtomicU64,
@@ -255,7 +255,8 @@ impl Drop for OwnBell {
     }
 }
 
-/// Sees to it that bells can be rung also when the process has no descriptors left later. False when that is so already.
+/// Sees to it that bells can be rung also when the process has no descriptors left later. False when that is so
+/// already.
 pub fn prepare() -> bool {
     ringer().is_some()
 }

@@ -176,7 +176,8 @@ impl Gateway {
         StreamLock { word: self.word(header::LOCK), contended: self.word(header::CONTENDED) }
     }
 
-    /// `None` where another one has it for long, or this very thread, further out: what is to be done is left to a tick.
+    /// `None` where another one has it for long, or this very thread, further out: what is to be done is left to a
+    /// tick.
     fn take_turn(&self, me: u32) -> Option<GatewayTurn<'_>> {
         self.try_turn(me).or_else(|| self.take_turn_slowly(me))
     }
@@ -292,8 +293,8 @@ impl Gateway {
         Some(TakenDatagram { slot, asks: parcel.flags & flag::ASK != 0, is_elsewhere })
     }
 
-    /// The way back is the way that a parcel has come: another one than is known, if the parcel has brought something. One
-    /// that has not may be an old one, which somebody else sends again. False for such a one.
+    /// The way back is the way that a parcel has come: another one than is known, if the parcel has brought something.
+    /// One that has not may be an old one, which somebody else sends again. False for such a one.
     #[inline]
     fn learn(&self, record: &Record, ends: &Ends, is_new: bool) -> bool {
         let words = ends.to_words();
@@ -309,8 +310,9 @@ impl Gateway {
         true
     }
 
-    /// Says how this end stands, and nothing more, where a parcel has come from that has brought nothing new: the way that
-    /// we know may be a wrong one, learned from a packet whose header was spoilt, on which the other end hears no answer.
+    /// Says how this end stands, and nothing more, where a parcel has come from that has brought nothing new: the way
+    /// that we know may be a wrong one, learned from a packet whose header was spoilt, on which the other end hears no
+    /// answer.
     #[cold]
     fn answer_there(&self, arena: &Arena, slot: u32, ends: &Ends) {
         let write = |place: &mut [u8]| self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false);
@@ -319,8 +321,8 @@ impl Gateway {
         }
     }
 
-    /// Sends parcels of a connection until nothing is untold: one at least, if that is wanted. `again`: not as an answer. The
-    /// lock is held.
+    /// Sends parcels of a connection until nothing is untold: one at least, if that is wanted. `again`: not as an
+    /// answer. The lock is held.
     fn send(&self, arena: &Arena, slot: u32, mut one: bool, again: bool) {
         let mirror = self.mirror(arena, slot);
         let Some(route) = route(mirror.record) else { return };
@@ -353,8 +355,8 @@ impl Gateway {
         self.mirror(arena, slot).is_confirmed()
     }
 
-    /// The rendezvous, every 5 ms: tells what is not told, and says again what is not confirmed in time. Answers how things
-    /// stood; `None` where nothing can be done now.
+    /// The rendezvous, every 5 ms: tells what is not told, and says again what is not confirmed in time. Answers how
+    /// things stood; `None` where nothing can be done now.
     pub fn tick(&self, arena: &Arena, slot: u32, me: u32) -> Option<Ticked> {
         let _turn = self.take_turn(me)?;
         let mirror = self.mirror(arena, slot);
@@ -382,7 +384,8 @@ impl Gateway {
         self.record(slot).progress()
     }
 
-    /// The rendezvous: the program's side of the connection is over, which the other host is told behind everything else.
+    /// The rendezvous: the program's side of the connection is over, which the other host is told behind everything
+    /// else.
     pub fn leave(&self, slot: u32) {
         self.record(slot).leave();
     }

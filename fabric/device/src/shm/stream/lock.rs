@@ -101,8 +101,8 @@ impl StreamLock<'_> {
     }
 }
 
-/// So often one looks whether the lock is free, offers the core to its holder so often, and looks now and then whether that
-/// lives. Nobody waits longer: who is inside may have been stopped, or wait for the one who waits.
+/// So often one looks whether the lock is free, offers the core to its holder so often, and looks now and then whether
+/// that lives. Nobody waits longer: who is inside may have been stopped, or wait for the one who waits.
 const LOOKS: u32 = 100;
 const OFFERS: u32 = 64;
 const OFFERS_TO_A_LIFE: u32 = 16;
@@ -110,7 +110,8 @@ const OFFERS_TO_A_LIFE: u32 = 16;
 /// How long one waits for a lock that is mostly free, and may also be left to later.
 #[derive(Default)]
 pub struct Patience {
-    /// The last wait was in vain: who is inside stands still, and each offer may cost a time slice. The next waits are short.
+    /// The last wait was in vain: who is inside stands still, and each offer may cost a time slice. The next waits are
+    /// short.
     is_over: AtomicBool,
 }
 

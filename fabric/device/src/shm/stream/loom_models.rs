@@ -1,7 +1,7 @@
 //! Every interleaving of a direction's two ends, within a bound on preemptions, and what each labelled ordering is for.
 //!
-//! The lock is not modelled: it is a word of the kernel's. Bytes stand in loom's cells, which fail on any access that is
-//! not ordered before or after another one.
+//! The lock is not modelled: it is a word of the kernel's. Bytes stand in loom's cells, which fail on any access that
+//! is not ordered before or after another one.
 
 use super::armed::{BellCalls, arm, lie_down, scan, sleeper_barrier};
 use super::bytes::RingBytes;
@@ -202,8 +202,8 @@ fn model_the_switch_comes_with_its_position() {
 fn model_what_follows_the_ring_in_the_kernel_is_not_read_before_the_ring() {
     explore(|| {
         let pair = StreamPair::new(DirectionMode::Kernel, 0);
-        // The byte is there from the beginning: its publication would come with a fence of the model's, which in truth is
-        // none of the processor's.
+        // The byte is there from the beginning: its publication would come with a fence of the model's, which in truth
+        // is none of the processor's.
         pair.own_sender.head.store(1, Ordering::Relaxed);
         pair.direction.sender.head.store(1, Ordering::Relaxed);
         let there = pair.clone();

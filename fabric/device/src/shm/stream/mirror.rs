@@ -1,16 +1,16 @@
-//! The side of a slot that is on another host: its words in this host's arena, kept as the other host's are, by what the
-//! two say to each other.
+//! The side of a slot that is on another host: its words in this host's arena, kept as the other host's are, by what
+//! the two say to each other.
 //!
-//! Side [`PROGRAM`] of the slot is a program here, and the other side is the one that is written here, by whoever has the lock.
-//! The program sends and receives as with a peer of its own host. What that peer would order by barriers (see the module
-//! of streams) the other host has to confirm:
+//! Side [`PROGRAM`] of the slot is a program here, and the other side is the one that is written here, by whoever has
+//! the lock. The program sends and receives as with a peer of its own host. What that peer would order by barriers (see
+//! the module of streams) the other host has to confirm:
 //! - *stream-final*: here it seems that the peer reads the kernel, until the other host says that it does not
 //!   ([`flag::SETTLED`]), and has acted upon the switch back: bytes that go by the kernel later may be there sooner.
-//! - *stream-wish*: here it seems that the peer sends, until the other host says that it has seen the wish and sends no more
-//!   ([`flag::QUIET`]), or has switched back.
+//! - *stream-wish*: here it seems that the peer sends, until the other host says that it has seen the wish and sends no
+//!   more ([`flag::QUIET`]), or has switched back.
 //!
-//! What was sent stays in the ring until the other program has taken it, so the ring is the store for sending again. What
-//! arrives out of order is dropped, and comes again.
+//! What was sent stays in the ring until the other program has taken it, so the ring is the store for sending again.
+//! What arrives out of order is dropped, and comes again.
 
 use super::armed::{BellCalls, fire_all, look};
 use super::bytes::RingBytes;
@@ -24,8 +24,8 @@ use weft_wire::stream::parcel::{HEADER_BYTES, Parcel, flag};
 /// Side of the arena that is the program; the other one is the other host.
 pub const PROGRAM: usize = 0;
 
-/// Bytes on their way at most. Programs that send more at a time are served by the kernel (`weft-sockets`), so this is no
-/// bound for anybody's speed; it is what may come at once where others share the link.
+/// Bytes on their way at most. Programs that send more at a time are served by the kernel (`weft-sockets`), so this is
+/// no bound for anybody's speed; it is what may come at once where others share the link.
 const WINDOW: u64 = 16 << 10;
 /// Ticks without progress after which everything is said again, the first time; each time twice as many, so often.
 const PATIENCE_TICKS: u32 = 4;
@@ -187,8 +187,8 @@ impl<B: RingBytes> Mirror<'_, B> {
         self.out.sender.attached.load(Ordering::Acquire) == self.generation()
     }
 
-    /// A program that has not attached yet finds a wish of its peer when it does, and stays with the kernel. False for one
-    /// that has.
+    /// A program that has not attached yet finds a wish of its peer when it does, and stays with the kernel. False for
+    /// one that has.
     pub fn refuse(&self) -> bool {
         if !self.is_attached() {
             self.out.watch.want_kernel.store(1, Ordering::SeqCst);
@@ -247,8 +247,8 @@ impl<B: RingBytes> Mirror<'_, B> {
         flags
     }
 
-    /// After the peer's switch was shown to the program: it reads the kernel in the belief that there was none no more, and
-    /// will not again.
+    /// After the peer's switch was shown to the program: it reads the kernel in the belief that there was none no more,
+    /// and will not again.
     fn is_settled(&self) -> bool {
         // ORDER: stream-final
         full_barrier(Label::StreamFinal);
@@ -263,8 +263,8 @@ impl<B: RingBytes> Mirror<'_, B> {
             && self.into.receiver.tail.load(Ordering::Acquire) == sender.final_at.load(Ordering::Relaxed)
     }
 
-    /// After the peer's wish was shown to the program: it puts nothing into the ring any more, and what it had put there was
-    /// read.
+    /// After the peer's wish was shown to the program: it puts nothing into the ring any more, and what it had put
+    /// there was read.
     fn is_quiet(&self) -> bool {
         // ORDER: stream-wish
         owner_barrier(Label::StreamWish, self.fences);
@@ -305,9 +305,9 @@ impl<B: RingBytes> Mirror<'_, B> {
             && self.record.echoed.load(Ordering::Relaxed) & flags == flags
     }
 
-    /// Whether the program has still to do what the other end asks for. Of one that wants its bytes back: to give them, and to
-    /// want the same, since what it has not read by then, who hands its descriptor on leaves in a ring that nobody can give
-    /// back any more. Of one that would rather send by the kernel: to want that.
+    /// Whether the program has still to do what the other end asks for. Of one that wants its bytes back: to give them,
+    /// and to want the same, since what it has not read by then, who hands its descriptor on leaves in a ring that
+    /// nobody can give back any more. Of one that would rather send by the kernel: to want that.
     pub fn awaits_program(&self) -> bool {
         let owes_wish = self.is_attached()
             && self.into.sender.mode.load(Ordering::Relaxed) == DirectionMode::Ring as u32
@@ -453,8 +453,8 @@ impl<B: RingBytes> Mirror<'_, B> {
         self.into.sender.mode.store(mode as u32, Ordering::Release);
     }
 
-    /// The peer has switched to its ring. Not for a program that wants the kernel by now: it reads there whatever comes, and
-    /// will be given there what was put into the ring, unless the peer went on to the kernel, or is no more.
+    /// The peer has switched to its ring. Not for a program that wants the kernel by now: it reads there whatever
+    /// comes, and will be given there what was put into the ring, unless the peer went on to the kernel, or is no more.
     #[cold]
     fn take_switch(&self, parcel: &Parcel) -> u16 {
         if self.into.watch.want_kernel.load(Ordering::SeqCst) != 0 {
@@ -546,8 +546,8 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
         if is_new(flag::GONE) {
             sender.gone.store(self.generation(), Ordering::SeqCst);
-            // Nobody is left who puts anything into the ring, or reads the kernel before it: what that end has not said, as
-            // one that never attached, it will not say any more.
+            // Nobody is left who puts anything into the ring, or reads the kernel before it: what that end has not
+            // said, as one that never attached, it will not say any more.
             self.into.watch.sending.store(0, Ordering::Release);
             self.out.watch.reading_kernel.store(0, Ordering::Release);
             *done |= flag::GONE;

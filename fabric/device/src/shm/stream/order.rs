@@ -1,20 +1,22 @@
 //! The order of what happens on several directions, for a receiver that has to tell of one after the other.
 //!
-//! Every event of a direction has a time: a publication, and what its sender does there by the kernel. The sender writes it
-//! down before the event can be seen, so of two events of which one happened before the other, be it in one thread or by
-//! any message in between, the first has the earlier time. (The clock is the kernel's monotonic one, which never goes back
-//! between processors.) A receiver remembers up to which event it has told its program, and asks for the time of the first
-//! one after that.
+//! Every event of a direction has a time: a publication, and what its sender does there by the kernel. The sender
+//! writes it down before the event can be seen, so of two events of which one happened before the other, be it in one
+//! thread or by any message in between, the first has the earlier time. (The clock is the kernel's monotonic one, which
+//! never goes back between processors.) A receiver remembers up to which event it has told its program, and asks for
+//! the time of the first one after that.
 //!
-//! The last [`STAMPS`] times stand in lines that only the sender writes, so that nothing moves between cores until somebody
-//! wants to know. Before older ones are overwritten, half of them at a time, the sender looks up to where the receiver has
-//! told, and keeps the time of the first event after that, if it is among them. So that one is always there:
-//! - `stream-told`: the receiver stores up to where it has told, fences, and looks at the count of events; the sender stores
-//!   that count, fences, and looks up to where was told. Either the sender sees it, or the receiver sees that so many events
-//!   came meanwhile that it may not have.
+//! The last [`STAMPS`] times stand in lines that only the sender writes, so that nothing moves between cores until
+//! somebody wants to know. Before older ones are overwritten, half of them at a time, the sender looks up to where the
+//! receiver has told, and keeps the time of the first event after that, if it is among them. So that one is always
+//! there:
+//! - `stream-told`: the receiver stores up to where it has told, fences, and looks at the count of events; the sender
+//!   stores that count, fences, and looks up to where was told. Either the sender sees it, or the receiver sees that so
+//!   many events came meanwhile that it may not have.
 //!
-//! All of it is claims. Who lies about times changes in which order his own events are told of among others', and nothing
-//! else. Two sets that have the same direction share one word for what they told: one of them may find no time there.
+//! All of it is claims. Who lies about times changes in which order his own events are told of among others', and
+//! nothing else. Two sets that have the same direction share one word for what they told: one of them may find no time
+//! there.
 
 use super::lines::{KernelCounts, KernelEvent, SlotDirection};
 use crate::sys::now_ns;
@@ -76,7 +78,8 @@ pub fn events(direction: &SlotDirection) -> u32 {
     direction.sender.events.load(Ordering::Acquire)
 }
 
-/// The time of the last event, `event`, that the receiver has counted: of one that was counted and could not be seen yet.
+/// The time of the last event, `event`, that the receiver has counted: of one that was counted and could not be seen
+/// yet.
 #[inline]
 pub fn time_of(direction: &SlotDirection, event: u32) -> u64 {
     direction.stamps.0[event as usize % STAMPS].load(Ordering::Relaxed)
@@ -109,8 +112,8 @@ pub fn first_after(direction: &SlotDirection, told: u32) -> FirstUntold {
 }
 
 impl KernelCounts {
-    /// A process of this side is about to do something by the kernel on a connection that may have no slot, behind so many bytes
-    /// that went by the kernel; since `now`.
+    /// A process of this side is about to do something by the kernel on a connection that may have no slot, behind so
+    /// many bytes that went by the kernel; since `now`.
     pub fn note(&self, connection: u32, sent: u64, now: u64) {
         let at = self.count.fetch_add(1, Ordering::Relaxed) as usize % KERNEL_EVENTS;
         let place = &self.events[at];
@@ -132,8 +135,9 @@ impl KernelCounts {
         }
     }
 
-    /// When the first of these began on a connection, after the time `after`, of which nobody was told at `time`, as far as
-    /// that is known: not what was done by then, nor what was begun by then and is among the bytes `received` since.
+    /// When the first of these began on a connection, after the time `after`, of which nobody was told at `time`, as
+    /// far as that is known: not what was done by then, nor what was begun by then and is among the bytes `received`
+    /// since.
     pub fn first_after(&self, connection: u32, received: u64, after: u64, time: u64) -> Option<u64> {
         let read = |place: &KernelEvent| {
             let begun = place.begun.load(Ordering::Acquire);

@@ -165,8 +165,8 @@ impl<'a, B: RingBytes> StreamReceiver<'a, B> {
         }
     }
 
-    /// Switched back: the ring's part first, also where the kernel is wanted. A sender that has given back stopped where
-    /// we did; one that switched before it saw the wish has left the rest in the ring, and only there.
+    /// Switched back: the ring's part first, also where the kernel is wanted. A sender that has given back stopped
+    /// where we did; one that switched before it saw the wish has left the rest in the ring, and only there.
     fn reach_end(&mut self) -> ByteSource {
         let end = self.direction.sender.final_at.load(Ordering::Relaxed);
         // It was there before the mode was.
@@ -210,8 +210,9 @@ impl<'a, B: RingBytes> StreamReceiver<'a, B> {
         true
     }
 
-    /// What follows the bytes that are still to be read from the kernel: so many in the ring, and whether the kernel has
-    /// the bytes behind those. After [`Self::route`] answered a limit, or the ring (then nothing stands before them).
+    /// What follows the bytes that are still to be read from the kernel: so many in the ring, and whether the kernel
+    /// has the bytes behind those. After [`Self::route`] answered a limit, or the ring (then nothing stands before
+    /// them).
     #[cold]
     pub fn ahead(&mut self) -> (u64, bool) {
         let over = mode(self.direction, self.generation) == Some(DirectionMode::Final);
@@ -256,8 +257,8 @@ impl<'a, B: RingBytes> StreamReceiver<'a, B> {
         }
     }
 
-    /// Copies bytes that are `offset` ahead of the next one of the ring without taking them. Where the kernel's come first,
-    /// those that [`Self::ahead`] has found.
+    /// Copies bytes that are `offset` ahead of the next one of the ring without taking them. Where the kernel's come
+    /// first, those that [`Self::ahead`] has found.
     pub fn peek(&mut self, offset: u64, into: &mut [u8]) -> usize {
         let wanted = offset.saturating_add(into.len() as u64);
         let there =
@@ -320,8 +321,8 @@ impl<'a, B: RingBytes> StreamReceiver<'a, B> {
         self.set_phase(DirectionMode::Final);
     }
 
-    /// As [`Self::want_kernel`], because the peer wanted the same: nothing is left in either ring then. Not where it has
-    /// switched already.
+    /// As [`Self::want_kernel`], because the peer wanted the same: nothing is left in either ring then. Not where it
+    /// has switched already.
     pub fn want_kernel_too(&mut self) {
         if self.own.wants.load(Ordering::Relaxed) == 0
             && mode(self.direction, self.generation) == Some(DirectionMode::Ring)
@@ -330,9 +331,10 @@ impl<'a, B: RingBytes> StreamReceiver<'a, B> {
         }
     }
 
-    /// The kernel's stream has ended, `received_by_kernel` bytes having come in all. A sender that died before it gave the
-    /// ring back, or in the middle of that, has left the rest there: it is read from there after all. Of one on another host
-    /// more may have come than its ring ever showed here: that has given all back, and the word of it is late.
+    /// The kernel's stream has ended, `received_by_kernel` bytes having come in all. A sender that died before it gave
+    /// the ring back, or in the middle of that, has left the rest there: it is read from there after all. Of one on
+    /// another host more may have come than its ring ever showed here: that has given all back, and the word of it is
+    /// late.
     pub fn kernel_ended(&mut self, received_by_kernel: u64) {
         let wants = self.own.wants.load(Ordering::Relaxed) != 0;
         if !wants
@@ -386,8 +388,8 @@ pub fn has_rest(direction: &SlotDirection, own: &OwnReceiver, generation: u32) -
         && direction.sender.head.load(Ordering::Acquire) != own.tail.load(Ordering::Relaxed)
 }
 
-/// What a receiver would find, without the lock. What [`StreamReceiver::route`] would call broken is broken here, too: who waits for
-/// it would wait for ever.
+/// What a receiver would find, without the lock. What [`StreamReceiver::route`] would call broken is broken here, too:
+/// who waits for it would wait for ever.
 pub fn find(
     direction: &SlotDirection,
     own: &OwnReceiver,

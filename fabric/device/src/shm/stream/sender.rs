@@ -35,8 +35,8 @@ pub enum SendRoom {
 
 /// Long pieces become visible in steps of so many bytes, so that the receiver copies meanwhile.
 const STEP: usize = 16 * 1024;
-/// Longer sends leave one part in so many of the ring free. So a short one behind them still fits, as in the kernel, whose
-/// limit is soft.
+/// Longer sends leave one part in so many of the ring free. So a short one behind them still fits, as in the kernel,
+/// whose limit is soft.
 const SLACK_PARTS: u64 = 64;
 /// Up to so many bytes of an answer are handed on: longer ones take longer to be copied than their lines to be fetched.
 const HANDED_ON_BYTES: usize = 2048;
@@ -56,7 +56,8 @@ pub struct StreamSender<'a, B> {
     published: u64,
     tail: u64,
     phase: u32,
-    /// Something was received since the last call: the receiver waits for this and polls, so the lines are handed on to it.
+    /// Something was received since the last call: the receiver waits for this and polls, so the lines are handed on to
+    /// it.
     answers: bool,
 }
 
@@ -267,9 +268,9 @@ impl<'a, B: RingBytes> StreamSender<'a, B> {
         unsettled.load(Ordering::Relaxed) == 0
     }
 
-    /// Would rather send by the kernel. What follows goes by the ring until the receiver wants the kernel: so nobody waits,
-    /// and what it has not read comes back, where [`Self::switch_to_kernel`] leaves it in the ring. Said by the mirror of
-    /// another host only: within a host nobody is woken for it.
+    /// Would rather send by the kernel. What follows goes by the ring until the receiver wants the kernel: so nobody
+    /// waits, and what it has not read comes back, where [`Self::switch_to_kernel`] leaves it in the ring. Said by the
+    /// mirror of another host only: within a host nobody is woken for it.
     pub fn ask_to_leave(&self) {
         self.direction.sender.leaving.store(1, Ordering::Release);
     }

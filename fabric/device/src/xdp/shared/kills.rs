@@ -1,5 +1,5 @@
-//! Who uses a lane is killed behind every single instruction, and the next one goes on. The rings lie in plain memory, and
-//! what the kernel and the peer do is done here.
+//! Who uses a lane is killed behind every single instruction, and the next one goes on. The rings lie in plain memory,
+//! and what the kernel and the peer do is done here.
 //!
 //! A child takes its turn step by step under our eyes (`ptrace`). Whenever a step has changed what is shared, we keep a
 //! copy: it is what a kill behind this step would have left. Later each copy is put back, and we go on from there.
@@ -248,8 +248,8 @@ impl LaneWorld {
         self.settle_down(kills);
     }
 
-    /// Sends until there is no room, while the kernel is through with nothing. What it has taken out of the ring by then is
-    /// on its way all the same.
+    /// Sends until there is no room, while the kernel is through with nothing. What it has taken out of the ring by
+    /// then is on its way all the same.
     fn fill(&mut self) {
         let payload = pattern(self.arriving);
         // Answers to what arrived before come behind, with smaller numbers.
@@ -355,14 +355,14 @@ fn whoever_is_killed_at_any_step_leaves_a_lane_that_goes_on() {
     }
 }
 
-/// Under the address sanitizer each turn has many times as many steps, of which nearly all the time goes by. There the first
-/// one is killed behind one of so many steps only.
+/// Under the address sanitizer each turn has many times as many steps, of which nearly all the time goes by. There the
+/// first one is killed behind one of so many steps only.
 fn every() -> usize {
     if cfg!(sanitized) { 9 } else { 1 }
 }
 
-/// Behind every third step of the first one, and every fourth of the second, which are others each time. `WEFT_TEST_SEED`
-/// chooses the steps of the first one where not all of them have their turn.
+/// Behind every third step of the first one, and every fourth of the second, which are others each time.
+/// `WEFT_TEST_SEED` chooses the steps of the first one where not all of them have their turn.
 #[test]
 fn two_who_are_killed_one_after_the_other_leave_a_lane_that_goes_on() {
     let seed: usize =

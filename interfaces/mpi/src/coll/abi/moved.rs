@@ -133,8 +133,8 @@ pub unsafe fn alltoallv(
     }
 }
 
-/// One side of a call: elements without gaps, in blocks. Every field is a word: a shorter one would be copied together with
-/// its neighbour, by loads that have to wait for the stores before them.
+/// One side of a call: elements without gaps, in blocks. Every field is a word: a shorter one would be copied together
+/// with its neighbour, by loads that have to wait for the stores before them.
 #[derive(Clone, Copy)]
 struct Plain {
     at: NonNull<u8>,

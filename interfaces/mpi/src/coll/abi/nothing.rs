@@ -1,5 +1,5 @@
-//! Calls in which this member has no byte, answered before anything is prepared. What is doubtful, of a derived datatype or
-//! in place is left to the general way, which comes to the same end.
+//! Calls in which this member has no byte, answered before anything is prepared. What is doubtful, of a derived
+//! datatype or in place is left to the general way, which comes to the same end.
 
 use super::shared::{team, vector};
 use crate::abi::{Described, IN_PLACE};
@@ -44,8 +44,8 @@ fn is_rank(root: Option<i32>, size: u32) -> bool {
     root.is_none_or(|root| u32::try_from(root).is_ok_and(|root| root < size))
 }
 
-/// Takes part in a blocking call in which we have nothing, where it is one on shared memory; it is counted where `counts`.
-/// False: the general way has to do it.
+/// Takes part in a blocking call in which we have nothing, where it is one on shared memory; it is counted where
+/// `counts`. False: the general way has to do it.
 #[inline]
 pub(super) fn is_over(
     call: &'static str,

@@ -127,8 +127,8 @@ unsafe fn shared_bcast(call: &'static str, comm: usize, data: Described, root: i
     }
 }
 
-/// The error of a broadcast whose members differ. A root that has one other member sends messages without looking at its
-/// length, and waits until they are taken.
+/// The error of a broadcast whose members differ. A root that has one other member sends messages without looking at
+/// its length, and waits until they are taken.
 #[cold]
 fn refuse_bcast(differs: Differs, mine: usize, members: u32, comm: &Comm, handle: usize) -> Error {
     let Differs::Length { member, bytes: sent } = differs else { return differs.error(mine) };
@@ -175,7 +175,8 @@ unsafe fn packed_bcast(
     Ok(())
 }
 
-/// What a reduction folds (nothing, if that is asked for), if shared memory can do it: a predefined operation on a predefined type.
+/// What a reduction folds (nothing, if that is asked for), if shared memory can do it: a predefined operation on a
+/// predefined type.
 pub(super) fn vector(op: &Op, datatype: &Datatype, count: i64) -> Option<Vector> {
     let size = usize::try_from(datatype.size()).ok()?;
     let count = usize::try_from(count).ok()?;

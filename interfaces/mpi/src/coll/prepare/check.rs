@@ -177,8 +177,8 @@ impl<'a> CallDraft<'a> {
         }
     }
 
-    /// What is sent to ourselves has to be what we receive. If it is not, the operation is performed all the same, with as
-    /// much as fits: the others wait for our part.
+    /// What is sent to ourselves has to be what we receive. If it is not, the operation is performed all the same, with
+    /// as much as fits: the others wait for our part.
     pub fn check_fits(&mut self, sent: View, room: View) -> bool {
         let (sent, room) = (self.prepared.schedule.size(sent), self.prepared.schedule.size(room));
         if sent == room {
@@ -204,8 +204,8 @@ impl<'a> CallDraft<'a> {
 
     /// Nor must a rank's own block be sent from where it is received.
     pub fn check_blocks(&self, sent: View, received: View) -> Result<()> {
-        // Of types with gaps both may lie at one address without sharing a byte, and the data of others begins elsewhere, as
-        // with MPI_BOTTOM.
+        // Of types with gaps both may lie at one address without sharing a byte, and the data of others begins
+        // elsewhere, as with MPI_BOTTOM.
         let flat = |view| self.prepared.schedule.flat(view);
         let (Some(sent), Some(received)) = (flat(sent), flat(received)) else { return Ok(()) };
         let place = |base: *const u8, view: View| (base as usize).wrapping_add(view.at as usize);

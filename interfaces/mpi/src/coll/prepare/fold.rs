@@ -6,8 +6,8 @@ use crate::op::{Elements, Op, PredefinedOperation};
 use std::sync::Arc;
 use weft_collective::run::{Combine, Folding};
 
-/// The folding of `op` over `datatype`, and whether the order of ranks may be changed. `handle` is the datatype's, which
-/// a user's function is given.
+/// The folding of `op` over `datatype`, and whether the order of ranks may be changed. `handle` is the datatype's,
+/// which a user's function is given.
 ///
 /// # Errors
 /// An operation that is not defined for the type, or not for collectives.

@@ -111,8 +111,8 @@ impl Batch {
         self.store(place, end);
     }
 
-    /// Stores a status, with no error: the standard leaves that field alone where the call succeeds, but every other library
-    /// writes it, and programs look.
+    /// Stores a status, with no error: the standard leaves that field alone where the call succeeds, but every other
+    /// library writes it, and programs look.
     #[inline]
     fn put(&self, place: usize, status: Status) {
         if !self.statuses.is_null() {

@@ -64,7 +64,8 @@ pub unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses
     }
 }
 
-/// Whether any request from `first` on has ended, or stalls, for want of a process that is lost: the others may never end.
+/// Whether any request from `first` on has ended, or stalls, for want of a process that is lost: the others may never
+/// end.
 fn any_lost(world: &mut World, batch: &Batch, first: usize, count: usize) -> bool {
     world.failures.has_losses() && (first..count).any(|index| has_lost(world, batch.handle(index)))
 }

@@ -68,8 +68,8 @@ pub unsafe fn event_get_info(
     }))
 }
 
-/// Hints that the program gives. There are none that change anything. What `MPI_INFO_ENV` says stands in the world, which
-/// nothing here enters: a callback runs with it held.
+/// Hints that the program gives. There are none that change anything. What `MPI_INFO_ENV` says stands in the world,
+/// which nothing here enters: a callback runs with it held.
 fn check_info(info: usize) -> Answer<()> {
     if info == crate::abi::INFO_ENV {
         return Ok(());

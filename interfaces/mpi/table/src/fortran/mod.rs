@@ -1,7 +1,7 @@
 //! Writes what a Fortran compiler reads: `mpif.h`, and the sources of the modules `mpi` and `mpi_f08`.
 //!
-//! The modules hold interfaces and constants and no code, so that the compiler makes files of them and nothing has to be
-//! linked: all that is called lies in `libweft_mpifort`.
+//! The modules hold interfaces and constants and no code, so that the compiler makes files of them and nothing has to
+//! be linked: all that is called lies in `libweft_mpifort`.
 
 mod constants;
 mod modules;

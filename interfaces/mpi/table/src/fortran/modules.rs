@@ -223,8 +223,8 @@ pub fn declaration(function: &TableFunction, argument: &Argument, module: Module
     format!("{kind}{intent} :: {name}{shape}")
 }
 
-/// A buffer of any type and rank, by its address. What is not contiguous the compiler copies, so it may be used only until
-/// the call returns.
+/// A buffer of any type and rank, by its address. What is not contiguous the compiler copies, so it may be used only
+/// until the call returns.
 fn choice(function: &TableFunction, argument: &Argument) -> String {
     let intent = if argument.is_input { ", intent(in)" } else { "" };
     let lasting = if is_nonblocking(&function.name) { ", asynchronous, target" } else { "" };

@@ -1,5 +1,5 @@
-//! What the parameters of C are in Fortran. It follows from their types, and from the names that the standard uses alike
-//! everywhere.
+//! What the parameters of C are in Fortran. It follows from their types, and from the names that the standard uses
+//! alike everywhere.
 
 use crate::{AbiTable, Parameter, TableFunction};
 
@@ -186,9 +186,9 @@ pub fn is_nonblocking(function: &str) -> bool {
             .any(|start| rest.starts_with(start))
 }
 
-/// Whether the buffers of a function may be sections that are not contiguous: they are in use after it returned, and each has its
-/// count and its datatype behind it, which count in every rank. Where a buffer has a block for each rank, a block of a type that
-/// describes the section would begin elsewhere than in the section.
+/// Whether the buffers of a function may be sections that are not contiguous: they are in use after it returned, and
+/// each has its count and its datatype behind it, which count in every rank. Where a buffer has a block for each rank,
+/// a block of a type that describes the section would begin elsewhere than in the section.
 pub fn takes_sections(function: &str, arguments: &[Argument]) -> bool {
     let is_described = |at: usize| {
         let is = |next: usize, what: &dyn Fn(&ArgumentRule) -> bool| {

@@ -90,8 +90,9 @@ fn variable(program: &Program, name: &str) -> Option<OsString> {
     of_program.or_else(|| std::env::var_os(name)).filter(|value| !value.is_empty())
 }
 
-/// The file that a name means. One with a slash is that file. Another is looked for in `PVM_PATH`, in the places that the
-/// task has named who asks, then where PVM has programs (`~/pvm3/bin/LINUX64`, `$PVM_ROOT/bin/LINUX64`), then in `PATH`.
+/// The file that a name means. One with a slash is that file. Another is looked for in `PVM_PATH`, in the places that
+/// the task has named who asks, then where PVM has programs (`~/pvm3/bin/LINUX64`, `$PVM_ROOT/bin/LINUX64`), then in
+/// `PATH`.
 fn find(program: &Program) -> Option<PathBuf> {
     let name = Path::new(text(&program.file));
     if program.file.0.contains(&b'/') {

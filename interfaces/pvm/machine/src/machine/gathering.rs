@@ -1,7 +1,7 @@
 //! Jobs on several hosts: their hosts are added to the machine, and their ranks wait until all of these are there.
 //!
-//! A rank of the job's first host comes first, since that is where the machine is, or is started. Who comes before is to come
-//! again.
+//! A rank of the job's first host comes first, since that is where the machine is, or is started. Who comes before is
+//! to come again.
 
 use super::tasks::MOST_RANKS;
 use super::{ClientNumber, VirtualMachine};

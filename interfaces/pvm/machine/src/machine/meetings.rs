@@ -1,14 +1,14 @@
 //! Meetings: a group whose members share memory has its barriers there, and the machine takes no part in them.
 //!
-//! That are ranks of one job on the first host, one of whom has offered a block of their memory. When a barrier has ended
-//! here, the members are told where the next ones are ([`Event::MeetAt`]). Any change of who is in the group ends that:
-//! they are told so ([`Event::MeetNoMore`]) before whoever has changed it goes on, leave the place, come here instead,
-//! and say that they have left ([`Request::LeftMeeting`]).
+//! That are ranks of one job on the first host, one of whom has offered a block of their memory. When a barrier has
+//! ended here, the members are told where the next ones are ([`Event::MeetAt`]). Any change of who is in the group ends
+//! that: they are told so ([`Event::MeetNoMore`]) before whoever has changed it goes on, leave the place, come here
+//! instead, and say that they have left ([`Request::LeftMeeting`]).
 //!
 //! Invariants:
 //! - As long as a group has a meeting, nobody waits here: who comes is sent there, and has been told of it before.
-//! - A place is used again when all who were told of it have left. One where somebody has died never is: it may have been
-//!   counted among those that have come.
+//! - A place is used again when all who were told of it have left. One where somebody has died never is: it may have
+//!   been counted among those that have come.
 //!
 //! [`Event::MeetAt`]: crate::frame::Event::MeetAt
 //! [`Event::MeetNoMore`]: crate::frame::Event::MeetNoMore
@@ -43,7 +43,8 @@ pub struct GroupMeetings {
 }
 
 impl GroupMeetings {
-    /// A meeting of these, with its number and its place; `None` where there is none left. `is_job` says which jobs are there.
+    /// A meeting of these, with its number and its place; `None` where there is none left. `is_job` says which jobs are
+    /// there.
     pub fn begin(&mut self, job: u64, members: Vec<ClientNumber>, is_job: impl Fn(u64) -> bool) -> Option<(u32, u32)> {
         self.all.retain(|_, meeting| is_job(meeting.job));
         let is_free = |place: &u32| !self.all.values().any(|other| (other.job, other.place) == (job, *place));

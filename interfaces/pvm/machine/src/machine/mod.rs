@@ -1,5 +1,5 @@
-//! The state machine: what daemons have seen goes in by [`VirtualMachine::handle_seen`], what they are to do comes out by
-//! [`VirtualMachine::poll_order`].
+//! The state machine: what daemons have seen goes in by [`VirtualMachine::handle_seen`], what they are to do comes out
+//! by [`VirtualMachine::poll_order`].
 
 mod contexts;
 mod gathering;
