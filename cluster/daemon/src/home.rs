@@ -10,14 +10,18 @@ use crate::report::{RunningJob, now};
 use crate::ring::SeenLog;
 use crate::turns::tree::ProcessMark;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use weft_cluster::state::signal_name;
 use weft_records::{JobRecord, ProgramRecord};
-use weft_requests::{Grant, JobName, JobView};
+use weft_requests::{Grant, JobName, JobView, RegisteredKind};
+
+/// Bytes of the command lines of one user that are told; those of further jobs are cut to so many.
+const MOST_TOLD_BYTES: usize = 128 << 10;
+const SHORT_BYTES: usize = 64;
 
 /// The jobs of this host.
 #[derive(Default)]
@@ -97,9 +101,10 @@ impl Home {
         jobs.values().filter(is_its).map(|job| job.begun.number).collect()
     }
 
-    /// How many jobs a user has.
-    pub fn count_of(&self, uid: u32) -> usize {
-        self.jobs.borrow().values().filter(|job| job.begun.uid == uid).count()
+    /// How many jobs a user has, or other processes.
+    pub fn count_of(&self, uid: u32, are_jobs: bool) -> usize {
+        let is_its = |begun: &BegunJob| begun.uid == uid && (begun.view.kind == RegisteredKind::Job) == are_jobs;
+        self.jobs.borrow().values().filter(|job| is_its(&job.begun)).count()
     }
 
     /// The launchers of jobs.
@@ -109,10 +114,20 @@ impl Home {
         meant.map(|begun| ProcessMark { pid: begun.pid, began: begun.began }).collect()
     }
 
-    /// What is told of the jobs.
+    /// What is told of the jobs. All of them must fit into what servers and clients take, whatever one user runs.
     pub fn running(&self) -> Vec<RunningJob> {
-        let jobs = self.jobs.borrow();
-        jobs.values().map(|job| RunningJob { view: job.begun.view.clone(), until: job.begun.until }).collect()
+        let mut told: HashMap<u32, usize> = HashMap::new();
+        let tell = |job: &Rc<Launched>| {
+            let mut view = job.begun.view.clone();
+            let bytes = told.entry(job.begun.uid).or_default();
+            *bytes += view.program.len() + view.arguments.iter().map(|word| word.len() + 1).sum::<usize>();
+            if *bytes > MOST_TOLD_BYTES {
+                view.arguments.clear();
+                view.program.truncate(view.program.floor_char_boundary(SHORT_BYTES));
+            }
+            RunningJob { view, until: job.begun.until }
+        };
+        self.jobs.borrow().values().map(tell).collect()
     }
 
     /// A job that began before this daemon did.

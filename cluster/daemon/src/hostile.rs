@@ -258,6 +258,51 @@ fn whatever_is_said_by_who_has_the_key_the_daemon_lives_and_others_are_answered(
 }
 
 #[test]
+fn what_registers_is_bounded_and_counted_by_its_kind() {
+    run(async {
+        let besieged = Besieged::up("two").await;
+        let home = &besieged.daemon.home;
+        let begin = demands()[0].to_string();
+        let register = |kind: &str, program: String, arguments: &[&str]| {
+            let id = "i".repeat(999);
+            let about =
+                json!({"id": id, "program": program, "arguments": arguments, "ranks": 7, "kind": kind, "since": 0});
+            json!({"Register": about}).to_string()
+        };
+        // It has gone before it is greeted.
+        besieged.say(format!("{begin}\n{}\n", register("pvm", "first".to_owned(), &[])).as_bytes(), false).await;
+        let is_taken_in = async {
+            while home.running().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(STUCK, is_taken_in).await.expect("in time");
+        let long = register("sockets", "\u{1b}".repeat(150 << 10), &["\n"]);
+        let mut lines = vec![long, register("job", "p".to_owned(), &[])];
+        lines.extend((0..300).map(|_| register("sockets", "x".repeat(4096), &["y"; 1500])));
+        lines.push(register("job", "q".to_owned(), &[]));
+        let mut heard = String::new();
+        // The answers to so many fit into a socket before they are read.
+        for some in lines.chunks(100) {
+            let said = format!("{begin}\n{}\n", some.join("\n"));
+            heard += &String::from_utf8_lossy(&besieged.say(said.as_bytes(), true).await);
+        }
+        assert_eq!((heard.matches("Registered").count(), heard.matches("Refused").count()), (257, 46));
+        assert!(heard.contains("has 256 processes that are no jobs here already"), "{heard}");
+        let told = home.running();
+        let first = &told[1].view;
+        assert_eq!(
+            (&first.program, &*first.arguments, &*first.id, first.size),
+            (&"?".repeat(4096), &["?".to_owned()][..], "", 0)
+        );
+        assert_eq!((told[2].view.id.len(), told[2].view.size), (64, 7));
+        assert_eq!(told.last().map(|job| &*job.view.program), Some("q"));
+        assert!(serde_json::to_vec(&told).expect("JSON").len() < 512 << 10);
+        besieged.serves().await;
+    });
+}
+
+#[test]
 fn who_says_too_much_or_nothing_keeps_nobody_else_waiting() {
     run(async {
         let besieged = Besieged::up("two").await;

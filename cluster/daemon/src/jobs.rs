@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use weft_database::SchedulingPolicy;
-use weft_records::{JobRecord, ProgramRecord};
+use weft_records::JobRecord;
 use weft_requests::{
     ClusterReply, Demand, Description, JobName, JobView, MemberStanding, Pass, Placing, RegisteredKind,
 };
@@ -30,8 +30,9 @@ const CHANGE: Duration = Duration::from_secs(8);
 const GRACE: u64 = 30;
 /// How often a job that waits looks whether the server is still the one in charge.
 const LOOK: Duration = Duration::from_secs(1);
-/// Jobs of one user whose launchers are on this host.
-pub const MOST_JOBS: usize = 1024;
+/// Jobs of one user whose launchers are on this host, and what else may register.
+const MOST_JOBS: usize = 1024;
+const MOST_PROCESSES: usize = 256;
 /// How long the daemon of a member that a job enters may take to begin again, and how long the member may be cut off.
 const BEGINS: Duration = Duration::from_secs(3);
 const REACHED: Duration = door::SILENCE;
@@ -55,29 +56,42 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes a job in.
-    pub fn begin_job(
-        self: &Rc<Self>,
-        asker: &Asker,
-        number: u64,
-        about: &Description,
-        place: JobHosts,
-    ) -> Rc<Launched> {
-        let told = ProgramRecord::new(&about.program, about.arguments.iter().cloned(), about.ranks);
+    /// Takes in what needs no room.
+    pub fn register(self: &Rc<Self>, asker: &Asker, about: Description) -> ClusterReply {
+        if let Some(refused) = self.too_many(asker, about.kind) {
+            return ClusterReply::Refused(refused);
+        }
+        let about = about.bounded();
+        let hosts = vec![(self.me.member.clone(), about.ranks)];
+        let place = JobHosts { hosts, ..JobHosts::default() };
+        let job = self.begin_job(asker, self.home.new_number(), about, place);
+        ClusterReply::Registered { job: job.name().clone() }
+    }
+
+    /// Why a user may have no more of a kind here, where it has too many.
+    fn too_many(&self, asker: &Asker, kind: RegisteredKind) -> Option<String> {
+        let is_job = kind == RegisteredKind::Job;
+        let (most, what) = if is_job { (MOST_JOBS, "jobs") } else { (MOST_PROCESSES, "processes that are no jobs") };
+        let has_most = self.home.count_of(asker.uid, is_job) >= most;
+        has_most.then(|| format!("user '{}' has {most} {what} here already", asker.user))
+    }
+
+    /// Takes a job in; what is told of it is bounded.
+    fn begin_job(self: &Rc<Self>, asker: &Asker, number: u64, about: Description, place: JobHosts) -> Rc<Launched> {
         let view = JobView {
             job: JobName::new(&self.me.member, number),
             kind: about.kind,
             pid: asker.pid,
             user: asker.user.clone(),
             partition: place.partition,
-            program: told.program,
-            arguments: told.arguments,
+            program: about.program,
+            arguments: about.arguments,
             size: about.ranks,
             hosts: place.hosts,
             since: now(),
             until: None,
             priority: place.priority,
-            id: about.id.clone(),
+            id: about.id,
             ranks: Vec::new(),
         };
         let until = place.seconds.map(|seconds| now().saturating_add(seconds));
@@ -180,14 +194,12 @@ impl Daemon {
         mut placing: Placing,
         out: &mpsc::UnboundedSender<ClusterReply>,
     ) -> ClusterReply {
-        if self.home.count_of(asker.uid) >= MOST_JOBS {
-            return ClusterReply::Refused(format!("user '{}' has {MOST_JOBS} jobs here already", asker.user));
+        if let Some(refused) = self.too_many(asker, RegisteredKind::Job) {
+            return ClusterReply::Refused(refused);
         }
         // Its launcher asks again: the daemon has ended before it heard the answer.
         self.home.jobs_of(asker.pid, asker.began).into_iter().for_each(|number| self.end_job(number, None));
-        (placing.about.since, placing.about.kind) = (now(), RegisteredKind::Job);
-        let told = ProgramRecord::new(&placing.about.program, placing.about.arguments.into_iter(), 0);
-        (placing.about.program, placing.about.arguments) = (told.program, told.arguments);
+        placing.about = Description { since: now(), kind: RegisteredKind::Job, ..placing.about }.bounded();
         let number = self.home.new_number();
         let ended = self.home.want(number, &asker.user);
         tokio::select! {
@@ -233,7 +245,7 @@ impl Daemon {
                                 ranks: grant.hosts.iter().map(|(_, slots)| slots).sum(),
                                 ..placing.about.clone()
                             };
-                            self.begin_job(asker, number, &about, JobHosts::of(&grant));
+                            self.begin_job(asker, number, about, JobHosts::of(&grant));
                             wanted.is_settled = true;
                             return ClusterReply::Placed(grant);
                         }

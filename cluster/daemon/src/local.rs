@@ -2,8 +2,6 @@
 
 use crate::between::{Asker, Errand, Response};
 use crate::daemon::Daemon;
-use crate::home::JobHosts;
-use crate::jobs::MOST_JOBS;
 use crate::log;
 use anyhow::{Context, Result, anyhow};
 use blake2::{Blake2s256, Digest};
@@ -59,7 +57,9 @@ async fn converse(daemon: &Rc<Daemon>, asker: &Asker, stream: UnixStream) -> Vec
         Ok(Some(Ok(Demand::Begin { version, weft }))) => {
             let reply = welcome(daemon, asker, version, &weft);
             let is_welcome = matches!(reply, ClusterReply::Welcome { .. });
-            if say(&mut writer, &reply).await.is_err() || !is_welcome {
+            // Who waits for no answer may have gone already: what it has said still counts.
+            let _ = say(&mut writer, &reply).await;
+            if !is_welcome {
                 return begun;
             }
         }
@@ -145,15 +145,7 @@ impl Daemon {
     async fn answer(self: &Rc<Self>, asker: &Asker, demand: Demand) -> ClusterReply {
         let refused = |error: anyhow::Error| ClusterReply::Refused(format!("{error:#}"));
         match demand {
-            Demand::Register(_) if self.home.count_of(asker.uid) >= MOST_JOBS => {
-                ClusterReply::Refused(format!("user '{}' has {MOST_JOBS} jobs here already", asker.user))
-            }
-            Demand::Register(about) => {
-                let hosts = vec![(self.me.member.clone(), about.ranks)];
-                let place = JobHosts { hosts, ..JobHosts::default() };
-                let job = self.begin_job(asker, self.home.new_number(), &about, place);
-                ClusterReply::Registered { job: job.name().clone() }
-            }
+            Demand::Register(about) => self.register(asker, about),
             Demand::Finish { job, record } => match self.own_job(asker, &job) {
                 Ok(number) if !self.is_launcher(asker, number) => refused(anyhow!("this is not the launcher of {job}")),
                 Ok(number) => {

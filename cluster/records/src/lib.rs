@@ -60,7 +60,7 @@ pub struct JobRecord {
 /// One of the programs of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRecord {
-    /// As it was given; what follows its name may be cut.
+    /// As it was given; what is very long is cut.
     pub program: String,
     pub arguments: Vec<String>,
     pub ranks: usize,
@@ -145,11 +145,13 @@ pub struct FaultRecord {
     pub core: Option<String>,
 }
 
-/// Characters of a program's arguments that a record keeps: a command line may have megabytes.
+/// Bytes of a program's arguments that a record keeps: a command line may have megabytes.
 pub const ARGUMENTS_MAX: usize = 4096;
+/// The same for its name: no path is longer.
+pub const PROGRAM_MAX: usize = 4096;
 
 impl ProgramRecord {
-    /// Keeps as many of the arguments as there is room for.
+    /// Keeps as much of the name and as many of the arguments as there is room for.
     pub fn new(program: &str, arguments: impl Iterator<Item = String>, ranks: usize) -> Self {
         let mut room = ARGUMENTS_MAX;
         let fits = |word: &String| {
@@ -158,7 +160,8 @@ impl ProgramRecord {
             room = room.saturating_sub(length);
             fits
         };
-        Self { program: program.to_owned(), arguments: arguments.take_while(fits).collect(), ranks }
+        let program = program[..program.floor_char_boundary(PROGRAM_MAX)].to_owned();
+        Self { program, arguments: arguments.take_while(fits).collect(), ranks }
     }
 }
 

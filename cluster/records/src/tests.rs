@@ -90,8 +90,13 @@ fn sums_know_hosts_and_the_largest_rank() {
 #[test]
 fn a_command_line_of_megabytes_is_cut() {
     let arguments = std::iter::repeat_n("x".repeat(1000), 5000);
-    let program = ProgramRecord::new("p", arguments, 1);
+    let program = ProgramRecord::new(&"\u{e9}".repeat(5000), arguments, 1);
     assert!(program.arguments.len() == 4, "{}", program.arguments.len());
+    assert_eq!(program.program.len(), PROGRAM_MAX);
+    assert_eq!(
+        ProgramRecord::new(&format!("a{}", program.program), std::iter::empty(), 1).program.len(),
+        PROGRAM_MAX - 1
+    );
 }
 
 #[test]

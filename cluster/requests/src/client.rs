@@ -2,7 +2,7 @@
 
 use crate::{ClusterReply, Demand, MOST_LINE_BYTES, VERSION};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
@@ -38,18 +38,7 @@ impl ClusterClient {
     /// # Errors
     /// There is one that does not answer as it must.
     pub fn find() -> io::Result<Option<Self>> {
-        let user = weft_kernel::user();
-        match std::env::var(VARIABLE).ok().filter(|name| !name.is_empty()) {
-            Some(off) if off == "off" => Ok(None),
-            Some(name) => Self::begin(&name, &[user, 0])?.map(Some).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::NotFound, format!("{VARIABLE} is '{name}', but no daemon listens there"))
-            }),
-            None if user == 0 => Self::begin(&socket_name(0), &[0]),
-            None => match Self::begin(&socket_name(user), &[user])? {
-                Some(own) => Ok(Some(own)),
-                None => Self::begin(&socket_name(0), &[0]),
-            },
-        }
+        find(Self::begin)
     }
 
     /// Greets the daemon of this name, if one of these users has it: another's might be anybody's.
@@ -60,8 +49,7 @@ impl ClusterClient {
         }
         let stream = BufReader::new(stream);
         let mut client = Self { stream, cluster: String::new(), member: String::new() };
-        let weft = env!("CARGO_PKG_VERSION").to_owned();
-        match client.ask(&Demand::Begin { version: VERSION, weft })? {
+        match client.ask(&greeting())? {
             ClusterReply::Welcome { cluster, member, .. } => Ok(Some(Self { cluster, member, ..client })),
             other => Err(refusal(other)),
         }
@@ -95,9 +83,7 @@ impl ClusterClient {
     }
 
     fn say(&mut self, demand: &Demand) -> io::Result<()> {
-        let mut line = serde_json::to_vec(demand)?;
-        line.push(b'\n');
-        self.stream.get_mut().write_all(&line)
+        self.stream.get_mut().write_all(&line(demand)?)
     }
 
     /// The next answer.
@@ -118,10 +104,80 @@ impl ClusterClient {
     }
 }
 
+/// Says something to the daemon that [`ClusterClient::find`] finds, and waits for nothing: for no answer, and for no
+/// daemon that hangs.
+///
+/// # Errors
+/// It is not heard, as far as that is known at once.
+pub fn announce(demand: &Demand) -> io::Result<()> {
+    find(|name, users| announce_at(name, users, demand)).map(drop)
+}
+
+fn announce_at(name: &str, users: &[u32], demand: &Demand) -> io::Result<Option<()>> {
+    // A socket that never waits: one whose daemon accepts nobody any more may be full.
+    let socket = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_STREAM)?;
+    match weft_kernel::connect(socket.as_raw_fd(), &weft_kernel::Abstract::new(name.as_bytes())) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
+        connected => connected?,
+    }
+    if !users.contains(&weft_kernel::peer(socket.as_raw_fd())?.uid) {
+        return Ok(None);
+    }
+    let mut stream = UnixStream::from(OwnedFd::from(socket));
+    stream.write_all(&[line(&greeting())?, line(demand)?].concat()).map(Some)
+}
+
+/// What `reach` has of the daemon of this user, else of that of the system. It is given a name, and who may have it.
+fn find<T>(reach: impl Fn(&str, &[u32]) -> io::Result<Option<T>>) -> io::Result<Option<T>> {
+    let user = weft_kernel::user();
+    match std::env::var(VARIABLE).ok().filter(|name| !name.is_empty()) {
+        Some(off) if off == "off" => Ok(None),
+        Some(name) => reach(&name, &[user, 0])?.map(Some).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("{VARIABLE} is '{name}', but no daemon listens there"))
+        }),
+        None if user == 0 => reach(&socket_name(0), &[0]),
+        None => match reach(&socket_name(user), &[user])? {
+            Some(own) => Ok(Some(own)),
+            None => reach(&socket_name(0), &[0]),
+        },
+    }
+}
+
+fn greeting() -> Demand {
+    Demand::Begin { version: VERSION, weft: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
+fn line(demand: &Demand) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(demand)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 /// What to say of an answer that is not the one that was asked for.
 pub fn refusal(reply: ClusterReply) -> io::Error {
     io::Error::other(match reply {
         ClusterReply::Refused(reason) => reason,
         other => format!("it answered what means nothing here: {other:?}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn who_announces_waits_for_no_daemon_that_hangs() {
+        let name = format!("weftd-test/{}", std::process::id());
+        let me = weft_kernel::user();
+        assert_eq!(announce_at(&name, &[me], &Demand::Page).expect("nobody is no error"), None);
+        let daemon = UnixListener::bind_addr(&address(&name).expect("an address")).expect("bound");
+        // It says nothing, and accepts nobody before this has returned.
+        assert_eq!(announce_at(&name, &[me], &Demand::Page).expect("said"), Some(()));
+        assert_eq!(announce_at(&name, &[me.wrapping_add(1)], &Demand::Page).expect("not said"), None);
+        let mut heard = String::new();
+        daemon.accept().expect("accepted").0.read_to_string(&mut heard).expect("read");
+        let demands = heard.lines().map(|line| serde_json::from_str(line).expect("a demand")).collect::<Vec<Demand>>();
+        assert_eq!(demands, [greeting(), Demand::Page]);
+    }
 }

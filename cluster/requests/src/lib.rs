@@ -23,12 +23,14 @@ pub use view::{
 };
 
 use serde::{Deserialize, Serialize};
-use weft_records::JobRecord;
+use weft_records::{JobRecord, ProgramRecord};
 
 /// Of what is said here. A daemon answers only clients of its own, and says which that is.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest line.
 pub const MOST_LINE_BYTES: usize = 16 << 20;
+/// Bytes of a launcher's name of its job.
+const MOST_ID_BYTES: usize = 64;
 
 /// A job of a cluster: the member on which its launcher runs, and a number that this member gives once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -193,6 +195,21 @@ pub struct Description {
     pub since: u64,
 }
 
+impl Description {
+    /// As all may see it: no longer than they can take, without letters that move a cursor, and without ranks where it
+    /// is no job.
+    pub fn bounded(self) -> Self {
+        let plain = |text: &str| text.replace(|letter: char| letter.is_control(), "?");
+        let arguments = self.arguments.iter().map(|word| plain(word));
+        let ProgramRecord { program, arguments, .. } = ProgramRecord::new(&plain(&self.program), arguments, 0);
+        let (id, ranks) = match self.kind {
+            RegisteredKind::Job => (plain(&self.id[..self.id.floor_char_boundary(MOST_ID_BYTES)]), self.ranks),
+            RegisteredKind::Sockets | RegisteredKind::Pvm => (String::new(), 0),
+        };
+        Self { id, program, arguments, ranks, ..self }
+    }
+}
+
 /// Room for a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
@@ -229,6 +246,25 @@ mod tests {
         for wrong in ["", "17", ".17", "node1.", "node1.x"] {
             assert!(wrong.parse::<JobName>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_description_has_bounds_and_moves_no_cursor() {
+        let about = |kind| Description {
+            id: "i".repeat(1000),
+            program: "\x1b[2J".repeat(1 << 20),
+            arguments: vec!["a\nb".to_owned(), "x".repeat(5000)],
+            ranks: 3,
+            kind,
+            since: 1,
+        };
+        let job = about(RegisteredKind::Job).bounded();
+        assert_eq!((job.id.len(), job.ranks, job.since), (MOST_ID_BYTES, 3, 1));
+        assert!(job.program.len() == weft_records::PROGRAM_MAX && job.program.starts_with("?[2J?"));
+        assert_eq!(job.arguments, ["a?b"]);
+        let program = about(RegisteredKind::Sockets).bounded();
+        assert_eq!((program.id.as_str(), program.ranks), ("", 0));
+        assert_eq!(job.clone().bounded(), job);
     }
 
     #[test]
