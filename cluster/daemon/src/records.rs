@@ -92,15 +92,8 @@ impl Records {
         let mut insert = self.database.prepare_cached(
             "insert into jobs (number, user, uid, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
-        // The oldest make room.
         if job.number.is_multiple_of(PRUNE_EVERY) {
-            let oldest = (job.number as i64).saturating_sub(MOST_KEPT);
-            self.database.execute("delete from jobs where number < ?1 and ended is not null", [oldest])?;
-            self.database.execute(
-                "delete from logs where number < ?1 or number in (select number from (select number,
-                 sum(length(bytes)) over (order by number desc) as total from logs) where total > ?2)",
-                [oldest, MOST_LOG_BYTES],
-            )?;
+            self.prune(MOST_KEPT)?;
         }
         insert.execute(params![
             job.number as i64,
@@ -111,6 +104,21 @@ impl Records {
             job.pid,
             job.began as i64
         ])?;
+        Ok(())
+    }
+
+    /// The oldest make room, where more are kept. Numbers do not tell: what is no job has one, and is not kept.
+    fn prune(&self, most: i64) -> Result<()> {
+        self.database.execute(
+            "delete from jobs where ended is not null and number <=
+             (select number from jobs where ended is not null order by number desc limit 1 offset ?1)",
+            [most],
+        )?;
+        self.database.execute(
+            "delete from logs where number not in (select number from jobs) or number in (select number from
+             (select number, sum(length(bytes)) over (order by number desc) as total from logs) where total > ?1)",
+            [MOST_LOG_BYTES],
+        )?;
         Ok(())
     }
 
@@ -166,12 +174,13 @@ impl Records {
         Ok(self.database.query_row(asked, [number as i64], row).optional()?)
     }
 
-    /// The highest number of a job so far.
+    /// The highest number of a job so far, also of one that is not kept.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn last_number(&self) -> Result<u64> {
-        Ok(self.database.query_row("select coalesce(max(number), 0) from jobs", [], |row| row.get::<_, i64>(0))? as u64)
+        let highest = "select coalesce(max(seq), 0) from sqlite_sequence where name = 'jobs'";
+        Ok(self.database.query_row(highest, [], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// Jobs that had not ended when the daemon did.
@@ -322,9 +331,38 @@ mod tests {
         assert_eq!(records.log(PRUNE_EVERY).expect("read"), None);
         assert_eq!(records.owner(PRUNE_EVERY).expect("read"), Some(("ann".to_owned(), 2)));
         assert_eq!(records.owner(7).expect("read"), None);
-        let last = MOST_KEPT as u64 + PRUNE_EVERY;
-        records.begin(&begun(last, 5)).expect("written");
-        assert_eq!(records.log(PRUNE_EVERY - 1).expect("read"), None, "too old");
+    }
+
+    #[test]
+    fn the_oldest_records_make_room_and_what_is_no_job_takes_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("records");
+        let records = Records::open(&path).expect("opened");
+        for number in [1, 2, 3, 4] {
+            records.begin(&begun(number, 5)).expect("written");
+            let record = JobRecord { exit_code: number as i32, ..JobRecord::default() };
+            records.end(number, 10, &record).expect("written");
+            records.keep_log(number, 9, b"last").expect("written");
+        }
+        // This one goes on.
+        records.begin(&begun(5, 5)).expect("written");
+        for number in 1000..1010 {
+            records.begin(&begun(number, 5)).expect("written");
+            records.forget_job(number).expect("written");
+        }
+        let kept = || records.ended(None, 9).expect("read").iter().map(|record| record.exit_code).collect::<Vec<_>>();
+        records.prune(4).expect("written");
+        assert_eq!(kept(), [4, 3, 2, 1]);
+        records.prune(2).expect("written");
+        assert_eq!(kept(), [4, 3]);
+        assert_eq!((records.log(2).expect("read"), records.log(3).expect("read").is_some()), (None, true));
+        assert_eq!(records.running().expect("read").len(), 1);
+        drop(records);
+        assert_eq!(
+            Records::open(&path).expect("opened").last_number().expect("read"),
+            1009,
+            "no number is given twice"
+        );
     }
 
     #[test]
