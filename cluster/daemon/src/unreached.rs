@@ -1,7 +1,7 @@
 //! Why members are not there. Datagrams tell that a member is silent, and not why: so a server tries to connect to it,
 //! and what comes of that is shown beside it.
 
-use crate::between::Errand;
+use crate::between::{Errand, Response};
 use crate::daemon::Daemon;
 use crate::log;
 use std::rc::Rc;
@@ -51,15 +51,18 @@ impl Daemon {
     async fn look_for_reason(self: &Rc<Self>, member: &str) {
         let port = self.cluster().port;
         let why = match self.ask_once(member, Errand::Clock).await {
-            Ok(_) => format!("answers by TCP, and its datagrams do not come: UDP port {port} must be open, too"),
-            Err(error) => {
-                let told = format!("{error:#}");
-                told.strip_prefix(&format!("member '{member}' ")).unwrap_or(&told).to_owned()
+            Ok(Response::Clock(_)) => {
+                format!("answers by TCP, and its datagrams do not come: UDP port {port} must be open, too")
             }
+            Ok(Response::Failed(reason)) => reason,
+            Ok(other) => format!("answers what means nothing here: {other:?}"),
+            Err(error) => without_name(&format!("{error:#}"), member),
         };
+        // Of what others have said nothing is to look like another line.
+        let why = why.replace(|letter: char| letter.is_control(), "?");
         let known = self.alive.unreached.borrow_mut().insert(MemberId::of(member), why.clone());
         if known.as_ref() != Some(&why) && self.missing().iter().any(|name| name == member) {
-            log::say(format!("member '{member}' {why}"));
+            log::say(format!("member '{member}': {why}"));
         }
     }
 
@@ -70,9 +73,28 @@ impl Daemon {
     }
 }
 
+/// An error of this member in a place that names it already.
+fn without_name(told: &str, member: &str) -> String {
+    let rest = told.strip_prefix(&format!("member '{member}'")).unwrap_or(told);
+    rest.trim_start_matches([':', ' ']).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::without_name;
     use crate::hostile::{Besieged, run};
+
+    #[test]
+    fn the_name_is_told_once() {
+        for (told, rest) in [
+            ("member 'two': no answer", "no answer"),
+            ("member 'two' has no address", "has no address"),
+            ("member 'two' at 127.0.0.1:7337: no answer", "at 127.0.0.1:7337: no answer"),
+            ("'two' is no member of cluster 'lab'", "'two' is no member of cluster 'lab'"),
+        ] {
+            assert_eq!(without_name(told, "two"), rest);
+        }
+    }
 
     #[test]
     fn a_member_that_cannot_be_reached_is_shown_with_the_reason() {
