@@ -39,7 +39,7 @@ impl Refusals {
         if self.0.len() > MOST_USERS {
             self.0.retain(|_, (told, _)| at.duration_since(*told) < TOLD_AGAIN);
         }
-        let more = if more > 0 { format!("; {more} times more before") } else { String::new() };
+        let more = if more > 0 { format!("; {more} refusals before were not told") } else { String::new() };
         Some(format!("user '{user}' is refused: {reason}{more}"))
     }
 }
@@ -56,11 +56,13 @@ mod tests {
     #[test]
     fn who_is_refused_again_and_again_fills_no_log() {
         let (mut refusals, begun) = (Refusals::default(), Instant::now());
-        let mut line = |user, at| refusals.line(user, "no", begun + Duration::from_secs(at));
+        // What is refused need not be the same.
+        let mut line =
+            |user, at| refusals.line(user, if at == 1 { "never" } else { "no" }, begun + Duration::from_secs(at));
         assert_eq!(line("ann", 0).as_deref(), Some("user 'ann' is refused: no"));
         assert_eq!((line("ann", 1), line("ann", 9)), (None, None));
         assert_eq!(line("bob", 9).as_deref(), Some("user 'bob' is refused: no"));
-        assert_eq!(line("ann", 10).as_deref(), Some("user 'ann' is refused: no; 2 times more before"));
+        assert_eq!(line("ann", 10).as_deref(), Some("user 'ann' is refused: no; 2 refusals before were not told"));
         assert_eq!(line("ann", 20).as_deref(), Some("user 'ann' is refused: no"));
     }
 }
