@@ -90,7 +90,8 @@ _weft_names() {
         _weft "$@"
     fi
 }
-complete -F _weft_names -o nosort -o bashdefault -o default weft
+complete -F _weft_names -o nosort -o bashdefault -o default weft 2>/dev/null ||
+    complete -F _weft_names -o bashdefault -o default weft
 "#;
 
 /// Before the function of the parser, which has another name then.
@@ -161,5 +162,15 @@ mod tests {
                     COMP_WORDS=(weft run T); COMP_CWORD=2; _weft_names; echo \"${COMPREPLY[*]}\"\n";
         let output = std::process::Command::new("bash").args(["-c", &(script + test)]).output().expect("bash runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "TERM TSTP\nwords\nwords\n");
+    }
+
+    #[test]
+    fn bash_before_4_4_completes_too() {
+        let old =
+            "complete() { [[ $* != *nosort* ]] || { echo 'invalid option name' >&2; return 2; }; echo \"$*\"; }\n";
+        let script = with_names(Shell::Bash, old.to_owned());
+        let output = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert_eq!(said, ["-F _weft_names -o bashdefault -o default weft\n", ""]);
     }
 }
