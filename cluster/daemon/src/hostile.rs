@@ -153,7 +153,8 @@ fn errands() -> Vec<Value> {
     ]
 }
 
-/// Goes through a value and the values in it, and puts `with` in the place of one. What comes back is how many there are.
+/// Goes through a value and the values in it, and puts `with` in the place of one. What comes back is how many there
+/// are.
 fn change(value: &mut Value, at: usize, with: &Value) -> usize {
     if at == 0 {
         *value = with.clone();

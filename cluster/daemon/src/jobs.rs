@@ -40,8 +40,8 @@ const REACHED: Duration = door::SILENCE;
 const AGAIN: Duration = Duration::from_millis(250);
 
 impl Daemon {
-    /// Jobs that began before this daemon did: those whose launchers live go on, and of the others it is known that they
-    /// are over.
+    /// Jobs that began before this daemon did: those whose launchers live go on, and of the others it is known that
+    /// they are over.
     pub fn find_jobs_again(self: &Rc<Self>) -> Result<()> {
         for begun in self.records.running()? {
             let number = begun.number;
@@ -104,8 +104,8 @@ impl Daemon {
         job
     }
 
-    /// Gives the launcher, and so the ranks that it starts here, the priority of the job, and the policy of its partition.
-    /// Where that is not permitted the job goes on as it is.
+    /// Gives the launcher, and so the ranks that it starts here, the priority of the job, and the policy of its
+    /// partition. Where that is not permitted the job goes on as it is.
     fn prefer(&self, job: &Launched) {
         let JobView { priority, partition, .. } = &job.begun.view;
         let Some(pid) = Some(job.begun.pid).filter(|_| job.has_launcher()) else { return };
@@ -122,8 +122,8 @@ impl Daemon {
         }
     }
 
-    /// The real-time priority of a job's processes, where its partition has the policy `fifo`: the lowest, and higher by the
-    /// job's own. Kernels run what they need themselves with 50 and more.
+    /// The real-time priority of a job's processes, where its partition has the policy `fifo`: the lowest, and higher
+    /// by the job's own. Kernels run what they need themselves with 50 and more.
     pub fn runs_first(&self, partition: Option<&str>, priority: i32) -> Option<i32> {
         let cluster = self.cluster();
         let partition = cluster.partition(Some(partition?)).ok()?;

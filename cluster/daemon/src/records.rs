@@ -1,5 +1,5 @@
-//! What must last: the jobs that run and have run, and the last database that was good. In SQLite, so that a daemon that is
-//! killed at any moment finds all of it again.
+//! What must last: the jobs that run and have run, and the last database that was good. In SQLite, so that a daemon
+//! that is killed at any moment finds all of it again.
 
 use crate::log;
 use anyhow::{Context, Result, anyhow};

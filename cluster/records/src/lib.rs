@@ -8,8 +8,8 @@
 //!
 //! Not here: how it is measured (weft-agent), and where it is kept.
 //!
-//! Invariants: a field that is added later has a default, so that records of today are read tomorrow; what is not known of
-//! a rank is absent, not 0.
+//! Invariants: a field that is added later has a default, so that records of today are read tomorrow; what is not known
+//! of a rank is absent, not 0.
 //!
 //! Test: `cargo test -p weft-records`.
 #![forbid(unsafe_code)]
@@ -51,8 +51,8 @@ pub struct JobRecord {
     /// The first rank that a signal of its own doing ended.
     #[serde(default)]
     pub fault: Option<FaultRecord>,
-    /// Of all that the ranks used, what the system counts for the process of the launcher as well, and so for whoever waits
-    /// for it: what its own children used, in microseconds.
+    /// Of all that the ranks used, what the system counts for the process of the launcher as well, and so for whoever
+    /// waits for it: what its own children used, in microseconds.
     #[serde(default)]
     pub below_launcher_us: [u64; 2],
 }

@@ -1,9 +1,9 @@
 //! What the daemons of a cluster (`weftd`) are asked, what they answer, and how the command `weft` asks them.
 //!
 //! A client connects to the daemon of its host by a socket without a name in a file system ([`client`]). It writes
-//! [`Demand`]s and reads [`ClusterReply`]s, each a line of JSON; the first demand is [`Demand::Begin`]. Who asks is what the
-//! kernel says of the other end of the socket, never what a line says. A daemon that cannot answer itself asks another
-//! one in the name of the client, by the same two types.
+//! [`Demand`]s and reads [`ClusterReply`]s, each a line of JSON; the first demand is [`Demand::Begin`]. Who asks is
+//! what the kernel says of the other end of the socket, never what a line says. A daemon that cannot answer itself asks
+//! another one in the name of the client, by the same two types.
 //!
 //! Not here: how daemons find, know and trust each other (`weftd`), and what a cluster is (`weft-database`).
 //!
@@ -76,7 +76,8 @@ impl std::str::FromStr for JobName {
 pub enum Demand {
     /// Comes first: the version of what is said here, and that of Weft for messages.
     Begin { version: u32, weft: String },
-    /// Room for a job on a partition. Answered by [`ClusterReply::Waiting`] any number of times, then [`ClusterReply::Placed`].
+    /// Room for a job on a partition. Answered by [`ClusterReply::Waiting`] any number of times, then
+    /// [`ClusterReply::Placed`].
     Place(Placing),
     /// What needs no room has begun, a job or not, and is to be seen. Answered by [`ClusterReply::Registered`].
     Register(Description),

@@ -1,5 +1,5 @@
-//! Names that a shell completes: members, partitions, jobs and signals. The scripts that the parser makes know the words
-//! of the command line only; what is added to them asks `weft names`, with the words that are there already.
+//! Names that a shell completes: members, partitions, jobs and signals. The scripts that the parser makes know the
+//! words of the command line only; what is added to them asks `weft names`, with the words that are there already.
 
 use crate::ask;
 use crate::cluster::file;
