@@ -3,7 +3,7 @@
 use super::support::{LAUNCH, with_hosts};
 use crate::launcher::Running;
 use std::process::{Command, Stdio};
-use weft_cluster::frame::{AgentHello, Frame, greeting};
+use weft_cluster::frame::{AgentHello, Frame, PROTOCOL, greeting};
 use weft_tests::namespaces::Namespaces;
 
 /// Exit code and standard error of a job that must not begin, when nothing of it lives any more.
@@ -170,7 +170,8 @@ fn another_protocol_version_or_build_is_told() {
     other[8] = 200;
     let (code, text) = refused(&mut run("a", &agent_that_says(&directory, &other), "echo up"));
     assert_eq!(code, 1);
-    assert_line(&text, "host 'a': its weft speaks protocol 200 with launchers, this one 8", &["same on both"]);
+    let begin = format!("host 'a': its weft speaks protocol 200 with launchers, this one {PROTOCOL}");
+    assert_line(&text, &begin, &["same on both"]);
 
     let (code, text) = refused(&mut run("a", &agent_that_says(&directory, &hello("9.9.9")), "echo up"));
     assert_eq!(code, 1);
